@@ -52,9 +52,6 @@ def comparable(text: str) -> str:
     return re.sub(r'(/[\w.+-]+)+/(?=[\w.+-]+")', "", re.sub(r"/tmp/[\w./+-]+", "TMP", text))
 
 
-# {{{ what is asked
-
-
 def kernel_answers(group: str, every: int) -> Iterator[tuple[str, str]]:
     """Key and answer of one command, for all kernels on all machines, or each N-th of these pairs."""
     machines = names("machine", "machines")
@@ -106,10 +103,6 @@ def answers(groups: Sequence[str], data: Path | None, every: int) -> Iterator[tu
             yield from kernel_answers(group, every)
         elif data is not None:
             yield from block_answers(data)
-
-
-# }}}
-# {{{ keeping and comparing
 
 
 def read(path: Path, groups: Sequence[str]) -> dict[str, str]:
@@ -164,9 +157,6 @@ def first_difference(one: Any, other: Any, path: str) -> str | None:
     else:
         return None if one == other else f"{path}: {str(one)[:80]} is now {str(other)[:80]}"
     return next((text for name, a, b in pairs if (text := first_difference(a, b, name))), None)
-
-
-# }}}
 
 
 def main() -> int:

@@ -58,9 +58,6 @@ class Outcome:
     seconds: float
 
 
-# {{{ families
-
-
 def rooms_of(machine: str) -> list[float]:
     """Bytes of each cache, a victim cache with the one that fills it."""
     levels, found = load_machine(machine).levels, list[float]()
@@ -250,8 +247,6 @@ def products(rng: random.Random, machine: str) -> str:
 FAMILIES: tuple[Callable[[random.Random, str], str], ...] = (
     streams, stencils, sweeps, triangles, transposed, powers_of_two, short_rows, structures, patterns, products,
 )  # fmt: skip
-
-# }}}
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:

@@ -54,8 +54,6 @@ class Limit:
         return f"{first}, or lift the limit of {self.text} with {OPTION}"
 
 
-# {{{ the table
-
 TEXT_BYTES = Limit("bytes of a C source, an assembly listing or a file of indices", 64 * MIB, "B")
 YAML_BYTES = Limit("bytes of a YAML or JSON file (machine, core, hierarchy, cases, mix)", 64 * MIB, "B")
 YAML_VALUES = Limit("values in a YAML or JSON file", 1_000_000)
@@ -85,8 +83,6 @@ PYTHON_ACCESSES = Limit("the same by `--engine python`, or where no compiled eng
 KEPT_ACCESSES = Limit("accesses of a trace that `--repeat` repeats", 10**8)
 SIMULATED_LINES = Limit("lines of a simulated cache", 2**26)
 PROCESSES_PER_PROCESSOR = Limit("processes of `--jobs` for each processor (and never more than there are points)", 4)
-
-# }}}
 
 
 def process_count(wanted: int | None, tasks: int | None = None) -> int:

@@ -169,9 +169,6 @@ def is_pipe(path: Path | str) -> bool:
         return False
 
 
-# {{{ opening
-
-
 def _standard_input(*, watched: bool = True) -> io.BufferedReader:
     """The bytes of standard input; `watched`: a pipe out of which nothing comes is given up.
 
@@ -235,10 +232,6 @@ class _Pipe(io.RawIOBase):
         super().close()
 
 
-# }}}
-# {{{ messages
-
-
 @contextmanager
 def _translated(path: Path | str, what: str, error: _Raised) -> Iterator[None]:
     """Errors of the system as those of the input."""
@@ -288,6 +281,3 @@ def _limited(stream: io.BufferedReader, name: Path | str, what: str, limit: Limi
 def _too_large(name: Path | str, limit: Limit, error: _Raised) -> InputError:
     what = f"is larger than {limit.text}"
     return error(what, where=str(name), todo=limit.todo("see whether it is the right file"))
-
-
-# }}}

@@ -88,9 +88,6 @@ class CoreOptions:
 CORE = CoreOptions()
 
 
-# {{{ loops
-
-
 def analyse_loop(
     code: Source | bytes | Loop,
     machine: File | None = None,
@@ -256,10 +253,6 @@ def graph_file(path: str) -> Path:
 _OUTCOMES = Views("", "", table=TableViews("incore:OUTCOME_COLUMNS", "incore:incore_sweep_document"))
 
 
-# }}}
-# {{{ blocks
-
-
 def analyse_blocks(
     file: File,
     machine: File | None = None,
@@ -367,10 +360,6 @@ def _no_answer(file: str) -> InputError:
 _BLOCKS = Views("", "", table=TableViews("incore:BLOCK_COLUMNS", "incore:blocks_document"))
 
 
-# }}}
-# {{{ instruction mixes
-
-
 def mix(
     kernel: Kernel | None,
     machine: File | None = None,
@@ -430,6 +419,3 @@ def mix(
 
 
 _MIX = Views("mix:mix_report", "roofline:mix_document")
-
-
-# }}}

@@ -46,9 +46,6 @@ MOST_SCALED = 16
 """Points of sizes whose performance over cores stands beside each other."""
 
 
-# {{{ the ECM prediction
-
-
 def ecm(
     kernel: Kernel,
     machine: File,
@@ -127,10 +124,6 @@ def ecm_nests(
 _ECM_NESTS = Views("nests:ecm_nests_report", "nests:ecm_nests_document", unit="cy/CL", together=True)
 
 
-# }}}
-# {{{ data traffic
-
-
 def data_traffic(
     kernel: Kernel,
     machine: File,
@@ -205,10 +198,6 @@ _TRAFFIC_NESTS = Views(
 )
 
 
-# }}}
-# {{{ performance over cores
-
-
 def scale(
     kernel: Kernel,
     machine: File,
@@ -259,10 +248,6 @@ _SCALING = Views(
     charts="scaling:scaling_charts",
     together=True,
 )
-
-
-# }}}
-# {{{ blocking
 
 
 def block(
@@ -327,10 +312,6 @@ _BLOCKING = Views(
 )
 
 
-# }}}
-# {{{ several machines
-
-
 def compare(
     kernels: Kernel | Sequence[Kernel],
     machines: Sequence[File],
@@ -374,6 +355,3 @@ _COMPARED = Views(
     *("compare:compare_report", "ecm:compare_document", "compare:compare_figure", "compare:compare_text"),
     charts="compare:compare_charts",
 )
-
-
-# }}}

@@ -158,8 +158,6 @@ class Result(Sequence[Answer], Generic[Answer]):
         self._strict = strict
         self._advance()
 
-    # {{{ values
-
     @property
     def answer(self) -> Answer:
         """The one answer.
@@ -215,9 +213,6 @@ class Result(Sequence[Answer], Generic[Answer]):
         """Let the answers that are still to be made pass through `watched`, which may show how far it is."""
         if self._waited_for:
             self._coming = watched(self._coming)
-
-    # }}}
-    # {{{ views
 
     def text(self, *, unit: str | None = None, verbose: bool = False) -> str:
         """The report that the command line prints.
@@ -325,9 +320,6 @@ class Result(Sequence[Answer], Generic[Answer]):
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.text())  # what terminals show
 
-    # }}}
-    # {{{ of one question
-
     def _in(self, unit: str | None) -> str | None:
         return self._views.unit if unit is None else spelt(unit, self._views.units)
 
@@ -401,11 +393,6 @@ class Result(Sequence[Answer], Generic[Answer]):
         yield from table_parts(view(table.columns, first), items(), style)
         yield from note_parts(notes, style)
 
-    # }}}
-
-
-# {{{ text of tables
-
 
 def table_parts(columns: tuple[Column, ...], items: Iterable[Any], style: Style) -> Iterator[str]:
     """A table of items line by line, the row of each as soon as it is there."""
@@ -423,6 +410,3 @@ def note_parts(notes: Iterable[Note], style: Style) -> Iterator[str]:
     if section:
         yield "\n"
         yield render(section, style)
-
-
-# }}}

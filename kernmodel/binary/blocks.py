@@ -147,9 +147,6 @@ def _ends(flow: _Flow, item: Instruction) -> bool:
     return item.branch is not None or flow.binary.isa.stops(item)
 
 
-# {{{ indirect jumps
-
-
 def _follow_tables(flow: _Flow) -> None:
     """Read the tables of indirect jumps until no new code is found behind them."""
     while True:
@@ -231,10 +228,6 @@ def _forward(flow: _Flow, item: Instruction, held: dict[str, Linear]) -> None:
     held.update(known)
 
 
-# }}}
-# {{{ code that nothing known leads to
-
-
 def _take_rest(flow: _Flow) -> tuple[Note, ...]:
     """Take what lies between and is code by all appearance; say what is left out."""
     taken = 0
@@ -300,10 +293,6 @@ def _consistent(flow: _Flow, first: int, end: int) -> list[Instruction] | None:
     return code if joined and hit and whole and not any(isa.is_privileged(one) for one in code) else None
 
 
-# }}}
-# {{{ blocks
-
-
 def _successors(flow: _Flow, last: Instruction, end: int) -> tuple[int, ...]:
     behind = (end,) if end in flow.items else ()
     if last.branch == "indirect":
@@ -348,9 +337,6 @@ def _leads_to(flow: _Flow, last: Instruction) -> str:
     constant = [one.displacement for one in last.memory if one.read and not one.index and not one.symbol]
     imported = flow.binary.imported(constant[0]) if constant and last.branch == "call" else ""
     return imported or called_name(last, {})
-
-
-# }}}
 
 
 def cut_block(block: BasicBlock, address: int) -> tuple[BasicBlock, BasicBlock]:

@@ -399,9 +399,6 @@ def _with_leader(function: Function, address: int) -> Function:
     return replace(function, blocks=tuple(blocks), loops=loops)
 
 
-# {{{ from counters to occurrences
-
-
 def occurrences_of(run: CountedRun) -> Occurrences:
     """What the counters say."""
     function, counts = run.function, run.counts
@@ -465,6 +462,3 @@ def differing(first: Occurrences, second: Occurrences) -> Sequence[tuple[int, in
         for one in known
         if first.blocks.get(one, 0) != second.blocks.get(one, 0)
     ]
-
-
-# }}}

@@ -105,9 +105,6 @@ def _lines_of(block: BasicBlock, lines: Mapping[int, SourceLine]) -> tuple[Sourc
     return tuple(dict.fromkeys(lines[item.address] for item in block.instructions if item.address in lines))
 
 
-# {{{ which code is meant
-
-
 def _chosen(binary: Binary, name: str | None) -> CodeSymbol:
     """The symbol of the function that is meant.
 
@@ -218,6 +215,3 @@ def _marked_range(binary: Binary, function: str | None, name: str) -> CodeRange:
         raise AssemblyError("has no marked region", where=binary.file, todo=todo)
     first, last = listing.instructions[region[0]], listing.instructions[region[1] - 1]
     return CodeRange("", first.address, last.address + last.length)
-
-
-# }}}

@@ -71,8 +71,6 @@ class Binary:
         inside = (one for one in self.code.sections if one.address <= address < one.address + len(one.data))
         return next(inside, None)
 
-    # {{{ data
-
     @cached_property
     def _sections(self) -> tuple[RawSection, ...]:
         return tuple(self.raw.iter_sections())
@@ -135,9 +133,6 @@ class Binary:
     def _relocated(self) -> dict[int, dict[int, int]]:
         return {}
 
-    # }}}
-    # {{{ what it imports
-
     def called(self, address: int) -> str:
         """The name of the function at an address, that of an imported one where a stub stands there; "" if unknown."""
         return self.names.get(address) or self._imports.get(self._slot(address), "")
@@ -182,8 +177,6 @@ class Binary:
             if item.branch is not None or number >= _STUB:
                 break
         return first
-
-    # }}}
 
 
 def read_binary(path: Path | str) -> Binary:

@@ -176,8 +176,6 @@ class TracedProgram(ClosedAtEnd):
         with suppress(OSError):
             os.killpg(self.process, signal.SIGKILL)
 
-    # {{{ running
-
     def run(self) -> Stop:
         """Let every stopped process go on until something happens; "exited" or "killed" of the first one is the end."""
         while True:
@@ -227,9 +225,6 @@ class TracedProgram(ClosedAtEnd):
     def pass_on(self, process: int, number: int) -> None:
         """Deliver this signal when the process goes on, 0: none."""
         self._pending[process] = number
-
-    # }}}
-    # {{{ what a stopped process holds
 
     def registers(self, process: int) -> _Registers:
         """Its general registers."""
@@ -320,8 +315,6 @@ class TracedProgram(ClosedAtEnd):
         if self._libc.ptrace(request, process, address, data) < 0:
             number = ctypes.get_errno()
             raise OSError(number, f"ptrace: {os.strerror(number)}")
-
-    # }}}
 
 
 _PERMISSION = (

@@ -70,9 +70,6 @@ class Case:
             yield from sequence.parts()
 
 
-# {{{ reading
-
-
 def is_cases_file(path: Path) -> bool:
     """Whether a file is one of cases rather than a trace: by its ending, or because it opens with a bracket."""
     if path.suffix.lower() in (".json", ".yml", ".yaml"):
@@ -167,9 +164,6 @@ def _read_counters(entry: Entry, level: str) -> dict[str, int]:
         if name not in known:
             raise value.error("is no counter", suggest(name, known))
     return {name: value.integer(0) for name, value in entries.items()}
-
-
-# }}}
 
 
 def simulate_case(case: Case, file: str, options: RunOptions, given: Given | None = None) -> Simulation:

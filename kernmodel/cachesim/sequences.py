@@ -87,9 +87,6 @@ def _nest(*ranges: range) -> tuple[ProgramLoop, ...]:
     return tuple(ProgramLoop(bound(values.start), bound(values.stop), values.step) for values in ranges)
 
 
-# {{{ the kinds
-
-
 def _stencil(numbers: Numbers) -> Iterator[Program]:
     """Loads of the four neighbours in `a`, store to `b`."""
     rows, columns, size = numbers["M"], numbers["N"], numbers["element"]
@@ -143,8 +140,6 @@ def _lcg_addresses(numbers: Numbers) -> Iterator[int]:
         state = (1103515245 * state + 12345) % 2**31
         yield (state >> 3) % extent * size + offset
 
-
-# }}}
 
 KINDS: Mapping[str, Kind] = {
     "stencil2d5": Kind(

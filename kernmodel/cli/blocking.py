@@ -79,9 +79,6 @@ def blocking(
     show_picture(result, shown)
 
 
-# {{{ the blocked source
-
-
 def _emit_target(path: str | None, shown: Shown) -> Path | None:
     """Where the source goes, checked before any work is done; None for standard output or without --emit.
 
@@ -152,6 +149,3 @@ def _model(request: KernelRequest, code: CodeOptions, target: Path) -> list[str]
     command += ["--flags", shlex.join(parse_flags(code.flags))] if code.flags is not None else []
     command += ["--classic"] if code.classic else []
     return [*command, "--safety", f"{request.safety:g}"] if request.safety != 1.0 else command
-
-
-# }}}

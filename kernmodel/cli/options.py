@@ -532,9 +532,6 @@ def plot_file_option(what: str) -> Decorator[Any]:
     return click.option("--plot", metavar="FILE", help=f"Draw {what} (.svg, .pdf, .png).")
 
 
-# {{{ options as one value
-
-
 def gathered(**makes: Callable[..., Any]) -> Decorator[Any]:
     """Options that reach the command as one argument each: what a function, or class, makes of those named like its
     parameters. A command need not have all of them; none goes into two values."""
@@ -610,6 +607,3 @@ def by_line(option: str, texts: Iterable[str], read: Callable[[str], Number], ex
 def several_values(asked: Mapping[str, Any]) -> bool:
     """Whether a size is given more than one value."""
     return any(len(values) > 1 for values in asked["sizes"].values())
-
-
-# }}}

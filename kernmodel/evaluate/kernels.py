@@ -80,9 +80,6 @@ def _sampled(points: Sequence[MeasuredPoint], most: int | None) -> tuple[Measure
     return tuple(found)
 
 
-# {{{ one series
-
-
 def _judge(series: Series, points: Sequence[MeasuredPoint], cache: CacheMode, code: CodeRequest) -> JudgedSeries:
     """The points of a series; where they cannot be predicted together, each by itself."""
     code = replace(code, asm=series.listing, compiler=series.compiler, flags=series.flags)
@@ -177,10 +174,6 @@ def _share(cores: int, machine: Machine) -> str:
     if cores == 1:
         return "one core"
     return "part of a domain" if cores < domain else "full domain" if cores == domain else "beyond a domain"
-
-
-# }}}
-# {{{ groups
 
 
 def _groups(judged: Sequence[JudgedSeries]) -> tuple[PointGroup, ...]:
@@ -279,6 +272,3 @@ def _moves(point: JudgedPoint, path: str) -> bool:
     """Whether data lie beyond this path, so that its bytes tell something; those of a set within a cache do not."""
     outside = point.residence == "Mem"
     return outside and path in point.moved and point.point.traffic[path] > _MOVES
-
-
-# }}}

@@ -107,9 +107,6 @@ def _read_yaml(text: str, file: str) -> dict[str, Any]:
     return data  # type: ignore[no-any-return]
 
 
-# {{{ values
-
-
 def _mapping(value: Any) -> dict[str, Any]:
     """`value` as a mapping; an `!!omap` arrives as a list of pairs."""
     if isinstance(value, dict):
@@ -132,10 +129,6 @@ def _split(value: Any) -> tuple[float | None, str]:
     """Number and unit of `64`, `64 B` or `2.5 GHz`."""
     match = re.fullmatch(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*", str(value))
     return (float(match[1]), match[2]) if match else (None, "")
-
-
-# }}}
-# {{{ sections
 
 
 def _head(state: _Import, data: Mapping[str, Any]) -> Facts:
@@ -381,10 +374,6 @@ def _overlap(state: _Import, levels: list[dict[str, Any]]) -> str:
     return f"max({', '.join([*alone, *([' + '.join(serial)] if serial else [])])})"
 
 
-# }}}
-# {{{ bandwidths and compilers
-
-
 def _bandwidths(state: _Import, data: Mapping[str, Any], levels: list[dict[str, Any]]) -> Facts:
     benchmarks = _mapping(data.get("benchmarks"))
     mixes = {str(name): _mix(_mapping(row)) for name, row in _mapping(benchmarks.get("kernels")).items()}
@@ -497,6 +486,3 @@ def _compilers(state: _Import, data: Mapping[str, Any]) -> Facts:
             )
     state.missing("compiler", found or None)
     return found
-
-
-# }}}

@@ -116,9 +116,6 @@ def _closing_branch(instructions: Sequence[Instruction]) -> Instruction | None:
     return last if last.branch == "conditional" and last.target == 0 else None
 
 
-# {{{ how passes follow one another
-
-
 @dataclass(frozen=True, slots=True)
 class _Body:
     """What a function repeats: its text, lines that set registers before, and the arguments of the two calls."""
@@ -214,9 +211,6 @@ def _control(
     if abs(start) >= 1 << 31 or abs(step) >= 1 << 20:
         return None
     return x86.trips_into(chosen, -factor * step, start)
-
-
-# }}}
 
 
 def slope(harness: Harness, arguments: tuple[int, int], passes: int, effort: Effort) -> Figure:

@@ -152,9 +152,6 @@ def predicted(composition: Overlap, plain: Mapping[str, float], per_line: Mappin
     return evaluate(composition, {"T_OL": beside.core_cycles, "T_nOL": loads, **times})
 
 
-# {{{ the code
-
-
 def _timed(
     harness: Harness, sizes: Mapping[str, int], levels: tuple[str, str], count: int, computed: int, effort: Effort
 ) -> Figure:
@@ -206,6 +203,3 @@ def _arithmetic(number: int) -> list[str]:
     """Operations on registers that no load writes, of which none waits for another: they overwrite their targets."""
     name = "vmulpd ymm{0}, ymm15, ymm15" if x86.vector_bytes() > 16 else "pshufd xmm{0}, xmm15, 0"
     return [name.format(at % _TARGETS) for at in range(number)]
-
-
-# }}}

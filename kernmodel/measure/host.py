@@ -169,8 +169,6 @@ class Harness(ClosedAtEnd):
         if self._child.stdout is not None:
             self._child.stdout.close()
 
-    # {{{ what the child is told
-
     def load(self, code: bytes) -> None:
         """Take this machine code as what is called; it begins at a multiple of 4096."""
         self._done(f"code {code.hex()}")
@@ -243,9 +241,6 @@ class Harness(ClosedAtEnd):
         after = [int(word) for word in self._done("ticks").split()[1:]]
         return 1e9 * (after[0] - before[0]) / (after[1] - before[1])
 
-    # }}}
-    # {{{ figures
-
     def brackets(self) -> Brackets:
         """What the brackets mean here, found once by empty calls on every processor in turn; before code is loaded."""
         if self._brackets is None:
@@ -313,9 +308,6 @@ class Harness(ClosedAtEnd):
         samples = self.run([Case(1)], _CLOCK_SAMPLES)
         return self._clock_cycles * self.ticks_per_second() / median(min(sample.clock) for sample in samples)
 
-    # }}}
-    # {{{ lines
-
     def _done(self, command: str) -> str:
         self._tell(command)
         answer = self._line(60.0)
@@ -358,8 +350,6 @@ class Harness(ClosedAtEnd):
         status = self._child.wait()
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         return MeasurementError(f"the program that measures ended {how}", todo="is there enough memory?")
-
-    # }}}
 
 
 def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence[str]) -> Path:

@@ -241,9 +241,6 @@ def _notes(
     return tuple(notes)
 
 
-# {{{ the function around the kernel
-
-
 def _driver(nest: LoopNest, sizes: Mapping[str, int], defines: Mapping[str, str | int]) -> str:
     """C that calls the kernel as often as it is told, with buffers for its arrays.
 
@@ -331,6 +328,3 @@ def loop_address(program: bytes, function: str, loop: AssemblyLoop) -> int | Non
         forms = [item.form for item in items]
         found += [items[at].address for at in range(len(forms)) if forms[at : at + len(wanted)] == wanted]
     return found[0] if found else None
-
-
-# }}}

@@ -151,9 +151,6 @@ def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -
     return {level: figure.value for level, figure in found.items()}
 
 
-# {{{ several trials together
-
-
 def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     """The figures of several trials, each the lowest that another one comes near; in huge pages where all were."""
     first = trials[0]
@@ -225,6 +222,3 @@ def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
     if differing:
         what = f"figures that no two of {len(trials)} trials confirm within {REPEATED:.0%}, with their spread"
         yield Note("not-repeated", f"{what}: {', '.join(differing)}")
-
-
-# }}}

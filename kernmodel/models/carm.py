@@ -155,9 +155,6 @@ def _best(case: Case) -> tuple[Ceiling, ...]:
     return tuple((level, known(partial(make, level=level))) for level in case.machine.residence_levels)
 
 
-# {{{ scaled roofs
-
-
 def needed_mix(case: Case) -> InstructionMix:
     """The instruction mix of the case.
 
@@ -285,10 +282,6 @@ def _unknown_work(case: Case) -> tuple[Note, ...]:
     return (Note("unknown-peak", text),)
 
 
-# }}}
-# {{{ who serves the bytes
-
-
 def memory_shares(case: Case) -> tuple[LevelShare, ...]:
     """Memory share MS^y = β^y/β (equation 6) and memory impact MI^y = (β^y/B^y) / Σ_m (β_m/B_m) (equation 7), innermost
     first.
@@ -385,6 +378,3 @@ def _level_at(spans: Sequence[float], total: float) -> float:
             return height
         left -= rest.pop(0)
     return max(spans, default=0.0)
-
-
-# }}}

@@ -61,8 +61,6 @@ class MemoryCeiling:
     source: str
 
 
-# {{{ floating-point performance
-
 _ELEMENTS: dict[Precision, int] = {"DP": 8, "SP": 4, "HP": 2}
 _X87_BYTES = 10
 _MEASURED_NAMES: dict[FpOperation, str] = {"add": "ADD", "mul": "MUL", "fma": "FMA", "div": "DIV", "sqrt": "SQRT"}
@@ -188,10 +186,6 @@ def _cycles(rows: Iterable[tuple[InstructionData, float]], parameters: Parameter
         measured += (row.throughput or 0.0) * count
         slots += (row.front_end.retire_slots if row.front_end else row.uops) * count
     return max(optimal_bound(uses)[0], measured, slots / parameters.issue_width)
-
-
-# }}}
-# {{{ cache-aware bandwidths
 
 
 def memory_ceiling(
@@ -470,10 +464,6 @@ def _interpolated(points: Sequence[_Known], share: float) -> _Known:
     return _Known(share, left.size, 1 / _time(left, right, share), origin, source)
 
 
-# }}}
-# {{{ bandwidths between levels
-
-
 def known(ceiling: Callable[[], MemoryCeiling]) -> MemoryCeiling | None:
     """A ceiling, None where the machine file has no bandwidth that it could come from."""
     try:
@@ -569,6 +559,3 @@ def _lines(machine: Machine, path: TransferPath, load_share: float) -> float:
     if path.outer != MEMORY and machine.level(path.outer).clean_victims:
         outward = inward
     return inward + outward if path.duplex == "half" else max(inward, outward)
-
-
-# }}}

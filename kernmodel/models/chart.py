@@ -196,9 +196,6 @@ class Case:
     source_precisions: tuple[Precision, ...] = ()
 
 
-# {{{ what a kernel asks for
-
-
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What one source iteration of a kernel asks for: FLOP, bytes of load and store instructions, share of loads.
@@ -297,10 +294,6 @@ def path_bytes(traffic: Traffic, machine: Machine) -> tuple[float, ...]:
     return tuple(count * machine.line_bytes / traffic.iterations_per_unit for count in lines)
 
 
-# }}}
-# {{{ roofs
-
-
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The least time in seconds that one iteration takes by one roof, all cores together."""
@@ -392,10 +385,6 @@ def own_roofs(case: Case, flops: float) -> tuple[ComputeRoof, ...]:
         role: Literal["in-core", "dependency"] = "dependency" if limit.roof == DEPENDENCY else "in-core"
         roofs.append(ComputeRoof(limit.roof, flops / limit.seconds, role, "derived: the kernel's own code"))
     return tuple(roofs)
-
-
-# }}}
-# {{{ the chart of one model
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,6 +616,3 @@ def _point_notes(reached: float, bound: float, roof: str) -> tuple[Note, ...]:
         else "the model behind the point takes that roof to be higher than it was measured on so many cores"
     )
     return (Note("point-above-roof", text, "assumption"),)
-
-
-# }}}

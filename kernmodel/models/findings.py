@@ -118,9 +118,6 @@ def changes(case: Case, model: ModelName = "adcarm") -> tuple[WhatIf, ...]:
     return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.gain))
 
 
-# {{{ changes to the code
-
-
 def _wider(case: Case, model: ModelName) -> WhatIf | None:
     mix, size = case.mix, widest_access(case.table)
     if mix is None or not any(kind.size_bytes < size for kind, _ in mix.memory if kind.kind in ("scalar", "vector")):
@@ -214,10 +211,6 @@ def _rate(found: Roofline) -> float:
     return found.bound or found.iterations_per_second
 
 
-# }}}
-# {{{ changes to the traffic
-
-
 def _streaming(case: Case) -> WhatIf | None:
     """Streaming stores for all lines that only stores load from memory."""
     traffic = case.traffic
@@ -242,10 +235,6 @@ def _streamed(traffic: Traffic, lines: float) -> Traffic:
     ]
     paths.append(replace(memory, loads=memory.loads - lines, write_allocates=0.0))
     return replace(traffic, paths=tuple(paths), stores="nt")
-
-
-# }}}
-# {{{ in words
 
 
 def _added(found: Roofline, case: Case, shares: Iterable[LevelShare]) -> float:
@@ -308,6 +297,3 @@ _REGIONS = {
 
 def _roof(name: str | None) -> str:
     return f"the roof of {name}" if name else "no roof"
-
-
-# }}}

@@ -132,9 +132,6 @@ def beside_cycles(known: Sequence[float], lines: float) -> float:
     return points[at] + (lines - at) * (points[at + 1] - points[at])
 
 
-# {{{ whether loads into registers add to transfers
-
-
 def _shown_overlap(machine: Machine) -> tuple[Overlap, str]:
     """The composition of times: where streams show that loads into registers do not add to transfers, T_nOL overlaps.
 
@@ -179,10 +176,6 @@ def _same_lines(machine: Machine, level: str) -> Iterator[tuple[str, float, floa
         loads = _load_cycles(machine, more) - _load_cycles(machine, less)
         if same and loads > 0:
             yield f"{less.name} and {more.name} in {level}", first, second, loads
-
-
-# }}}
-# {{{ what a line takes
 
 
 def _stream_times(machine: Machine) -> dict[str, tuple[StreamTime, ...]]:
@@ -314,6 +307,3 @@ def _solved(
     if cycles > _SEEN * evaluate(machine.overlap, times):
         return left
     return max(0.0, left) if width is not None and cycles * _SEEN < cycles - left + width else None
-
-
-# }}}

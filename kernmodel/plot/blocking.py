@@ -185,9 +185,6 @@ def _frame(axes: Axes, answer: BlockingAnswer) -> None:
     draw_caption(figure, answers_caption(title, (before,)), above=0.3)
 
 
-# {{{ in characters
-
-
 def blocking_text(answer: BlockingAnswer, width: int = 80, ascii_only: bool = False) -> str:
     """T_ECM and T_OL over the block size in characters, with the limits of the caches below."""
     loop, others = swept(answer)
@@ -207,6 +204,3 @@ def blocking_text(answer: BlockingAnswer, width: int = 80, ascii_only: bool = Fa
         for along, size in here
     ]
     return drawing + "".join(limits)
-
-
-# }}}

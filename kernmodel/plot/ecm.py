@@ -47,9 +47,6 @@ def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
         return figure
 
 
-# {{{ over sizes
-
-
 def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     """The contributions, T_OL, which overlaps with them, as a line, and T_ECM as marks."""
     places = range(len(answers))
@@ -130,10 +127,6 @@ def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
     return " × ".join(str(answer.sizes[name]) for name in names)
 
 
-# }}}
-# {{{ over cores
-
-
 def _scaling(axes: Axes, answers: Sequence[EcmAnswer], unit: str) -> None:
     """One line for each point of sizes, and where the first domain saturates by the recursive rule."""
     rate = rate_of(unit, answers[0])
@@ -148,10 +141,6 @@ def _curves(answers: Sequence[EcmAnswer], rate: str) -> Iterator[Curve]:
         saturated = next((point for point in answer.scaling if point.saturated), None)
         saturation = saturated.cores if saturated is not None and saturated.domains == 1 else None
         yield curve_of(answer, answer.scaling, rate, number, label, saturation)
-
-
-# }}}
-# {{{ in characters
 
 
 def ecm_text(answers: Sequence[EcmAnswer], unit: str, width: int = 80, ascii_only: bool = False) -> str:
@@ -191,6 +180,3 @@ def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only
     label = names[0] if alone else f"number of the point ({', '.join(names)} vary)"
     logarithmic = alone and places[0] > 0 and places[-1] >= 20 * places[0]
     return lines_text(lines, title, width, ascii_only, x_label=label, log_x=logarithmic)
-
-
-# }}}

@@ -28,9 +28,6 @@ _HEIGHT, _BARS = 4.2, 2.1
 """Inches."""
 
 
-# {{{ figures
-
-
 def roofline_figure(answer: RooflineAnswer) -> Figure:
     """One chart for each model, with memory share and impact beside cache-aware ones of few kernels."""
     charts = charts_of(answer)
@@ -161,10 +158,6 @@ def _legend(figure: Figure, chart: Chart, across: int) -> None:
         )  # fmt: skip
 
 
-# }}}
-# {{{ memory share and impact
-
-
 def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) -> None:
     """MS and MI of each kernel as stacked bars."""
     positions, names = [], []
@@ -194,5 +187,3 @@ def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) 
 
 _SHOWN_SHARE = 0.06
 """A share large enough to hold its number."""
-
-# }}}

@@ -245,10 +245,6 @@ def _top_of(chart: Chart, x: float) -> float:
     return min(x * chart.memory_roofs[0].bytes_per_second / GIGA, _height(chart))
 
 
-# }}}
-# {{{ labels
-
-
 def _write(axes: Axes, scale: _Scale, text: str, spot: Place, size: float, colour: str) -> None:
     """A label, none for what lies outside of axes with given limits."""
     if not (0 <= spot.x <= scale.width and 0 <= spot.y <= scale.height):
@@ -322,6 +318,3 @@ def _label_levels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
             if (rise, side) != (0.0, 0.0)
         ]
         _write(axes, scale, text, board.put(text, style.SMALL, places), style.SMALL, chart.colour(number))
-
-
-# }}}

@@ -203,9 +203,6 @@ def _alike(roofs: Sequence[ComputeRoof]) -> list[list[ComputeRoof]]:
     return rows
 
 
-# {{{ limits of the axes
-
-
 def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
     """Limits that hold all points, all ridge points and the labels of the roofs."""
     charts = tuple(charts)
@@ -241,6 +238,3 @@ def _ends_of_labels(charts: Iterable[Chart], left: float) -> Iterable[float]:
             share = min(_LABEL_SHARE, (text_width(text, style.TINY) + 0.15) / WIDTH)
             crossing = max(value / flattest, left)
             yield float(crossing * (crossing / left) ** (share / (1 - share)))
-
-
-# }}}

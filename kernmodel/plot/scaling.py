@@ -54,9 +54,6 @@ def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
     return convert_cycles(cycles, rate, answer.prediction.work) / GIGA if cycles else 0.0
 
 
-# {{{ parts that `ecm --plot` shares
-
-
 def draw_curve(axes: Axes, curve: Curve, saturation: str = "saturation") -> None:
     """Line and markers, and a ring at the saturation point of the first domain, which the legend calls `saturation`."""
     shade = style.colour(curve.number)
@@ -92,9 +89,6 @@ def varying_sizes(sizes: Sequence[Mapping[str, int]]) -> list[str]:
     """The sizes in which points differ; all of a single point."""
     names = list(sizes[0])
     return [name for name in names if len({point.get(name) for point in sizes}) > 1] or names
-
-
-# }}}
 
 
 def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure:

@@ -89,9 +89,6 @@ def _details(grid: Grid, rows: Sequence[Row]) -> tuple[str, ...]:
     return (*sizes, *codes[:_MOST_CODES], *more, names, version())
 
 
-# {{{ lines
-
-
 def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement) -> Figure:
     figure = style.new_figure(8.0, 4.4)
     axes = figure.add_axes((_LEFT, _BOTTOM, _RIGHT - _LEFT, _TOP - _BOTTOM))
@@ -239,10 +236,6 @@ def _shares(axis: Axis, breaks: Sequence[Break]) -> list[float]:
     return [(place(mark.x) - low) / (high - low) for mark in breaks]
 
 
-# }}}
-# {{{ heat map
-
-
 def _heat_map(grid: Grid, rows: Sequence[Row], quantity: Quantity, arrangement: Arrangement) -> Figure:
     x_axis, y_axis = arrangement.x, arrangement.y
     assert x_axis is not None
@@ -308,10 +301,6 @@ def _differ(one: float, other: float) -> bool:
     return abs(one - other) > _STEP * max(abs(one), abs(other))
 
 
-# }}}
-# {{{ bars
-
-
 def _bars(grid: Grid, rows: Sequence[Row], quantity: Quantity) -> Figure:
     """A bar for each point, the first one at the top; of its contributions where it is in cy/CL."""
     height = 1.5 + 0.3 * len(rows)
@@ -351,6 +340,3 @@ def _stacked(axes: Axes, rows: Sequence[Row]) -> None:
     overlapping = [overlapping_time(row) for row in rows]
     axes.plot(overlapping, range(len(rows)), linestyle="", marker="|", markersize=11, color="#000000",
               label=f"{style.core_label(called=called(rows))} (overlap)")  # fmt: skip
-
-
-# }}}

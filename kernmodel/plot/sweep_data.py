@@ -78,9 +78,6 @@ def _option(axis: Axis) -> str:
     return forms.get(axis.kind, f"--{axis.kind}").format(axis.name)
 
 
-# {{{ values
-
-
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """What is drawn: the column of the rows, its divisor, and its name with unit."""
@@ -168,10 +165,6 @@ def _sum_of_others(row: Row) -> float:
     return sum(value_of(row, name) for name in others)
 
 
-# }}}
-# {{{ curves
-
-
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Rows over the x axis, x ascending."""
@@ -220,10 +213,6 @@ def point_label(grid: Grid, row: Row) -> str:
     """The values on all axes of a row."""
     digits = digits_of(grid, row)
     return ", ".join(value_label(axis, digit) for axis, digit in zip(grid.axes, digits, strict=True))
-
-
-# }}}
-# {{{ layer conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +265,3 @@ def _limit(text: str, name: str) -> int | None:
     """The largest value of a size for which a condition holds, from its text ("N ≤ 1024, M ≤ 20 (N = 100)")."""
     found = re.search(rf"(?:^|, ){re.escape(name)} ≤ (\d+)", text) if name else None
     return int(found[1]) if found else None
-
-
-# }}}

@@ -36,9 +36,6 @@ class TextBar:
     text: str = ""
 
 
-# {{{ lines
-
-
 def lines_text(
     lines: Sequence[TextLine],
     title: str,
@@ -158,10 +155,6 @@ def _legend(labels: Sequence[str], columns: int) -> Iterator[str]:
         yield line
 
 
-# }}}
-# {{{ bars
-
-
 def bars_text(
     bars: Sequence[TextBar], title: str, width: int = 80, ascii_only: bool = False, *, origin: float = 1.0
 ) -> str:
@@ -220,6 +213,3 @@ def _bar(bar: TextBar, scale: Scale, columns: int, origin: float, ascii_only: bo
 def _shortened(text: str, most: int, ascii_only: bool) -> str:
     sign = "..." if ascii_only else "…"
     return text if len(text) <= most else text[: most - len(sign)] + sign
-
-
-# }}}

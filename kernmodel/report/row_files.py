@@ -76,9 +76,6 @@ def _cannot_write(path: Path, error: OSError) -> InputError:
     return cannot_write(path, error)
 
 
-# {{{ CSV and JSON lines
-
-
 class CsvRows(RowFile):
     """Comma-separated values with one line of headings (title and unit); empty where there is no value. Without a path
     on standard output."""
@@ -128,10 +125,6 @@ def json_line(study: str, row: Row) -> str:
     # in ASCII as escapes: other spellings of signs may mean something in JSON
     plain = not (getattr(sys.stdout, "encoding", None) or "ascii").lower().startswith("utf")
     return json.dumps({"study": study, **row}, ensure_ascii=plain, allow_nan=False)
-
-
-# }}}
-# {{{ Parquet
 
 
 class ParquetRows(RowFile):
@@ -200,6 +193,3 @@ def _pyarrow() -> Any:
         todo = 'install it: pip install "kernmodel[parquet]"; or write .csv or .jsonl'
         raise ToolError("Parquet needs the library pyarrow", where="--output", todo=todo) from error
     return pyarrow
-
-
-# }}}

@@ -108,9 +108,6 @@ def _outcome(before: EcmAnswer, after: EcmAnswer) -> str:
     return f"{largest} {'still' if was == largest else 'then'} takes the largest part ({share})"
 
 
-# {{{ why nothing changes
-
-
 def _why_nothing(before: EcmAnswer, after: EcmAnswer, paths: tuple[str, ...]) -> str:
     if len(paths) != 1:
         return "no time of this prediction depends on these figures"
@@ -161,6 +158,3 @@ def _other_bandwidth(after: EcmAnswer, level: str) -> str:
     if not transfer.bytes:
         return f"nothing moves over {path.name}"
     return f"{path.time_name} comes from the stream mix {transfer.bandwidth.mix.name}"
-
-
-# }}}

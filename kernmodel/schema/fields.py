@@ -144,9 +144,6 @@ def suggest(name: str, known: Iterable[str], shown: Iterable[str] = ()) -> str:
     return f"did you mean {near!r}?" if near else f"use one of {', '.join(shown or names)}"
 
 
-# {{{ kinds of values
-
-
 def scalar(node: yaml.Node) -> str:
     """Any single value, as written."""
     if not isinstance(node, yaml.ScalarNode):
@@ -381,9 +378,6 @@ def _core_range(part: str) -> range:
     if match is None or int(match[1]) < 1:
         raise RejectedError(f"{part!r} is no core count", "write core counts, such as 1-20 or [1, 2, 4]")
     return range(int(match[1]), int(match[2] or match[1]) + 1)
-
-
-# }}}
 
 
 @dataclass(slots=True)

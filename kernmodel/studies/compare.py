@@ -149,9 +149,6 @@ def _notes(results: Sequence[MachineResult]) -> Iterator[Note]:
         yield note if everywhere else replace(note, text=f"{', '.join(names)}: {note.text}")
 
 
-# {{{ one machine
-
-
 def _result(asked: tuple[KernelRequest, CodeRequest], stages: Stages | None = None) -> MachineResult:
     """One kernel on one machine, without ratios; it runs where the executor puts it."""
     kernel, code = asked
@@ -211,10 +208,6 @@ def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     return f"A full domain: {used}, which allows {reached}{fits}."
 
 
-# }}}
-# {{{ ratios
-
-
 def _relative(result: MachineResult, first: MachineResult) -> MachineResult:
     """The result with its runtime in relation to that on the first machine."""
     mine, theirs = _seconds(result), _seconds(first)
@@ -231,6 +224,3 @@ def _seconds(result: MachineResult) -> tuple[float, float] | None:
     prediction = result.answer.prediction
     per_cycle = 1 / (prediction.work.iterations_per_unit * prediction.work.clock_hz)
     return prediction.cycles * per_cycle, result.domain.cycles * per_cycle
-
-
-# }}}

@@ -139,9 +139,6 @@ def _with_lines(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> Ker
     return kernel if lines is None else replace(kernel, line=lines[0])
 
 
-# {{{ parts
-
-
 def default_sizes(answer: EcmAnswer) -> tuple[str, tuple[int, ...]]:
     """The size that most layer conditions depend on, else the bound of the inner loop; and values around that of the
     answer, evenly spaced in the logarithm.
@@ -217,6 +214,3 @@ def _sensitivity(kernel: KernelRequest, code: CodeRequest) -> SensitivityAnswer:
     from kernmodel.studies.what_if.sensitivity import sensitivity
 
     return sensitivity(kernel, code)
-
-
-# }}}

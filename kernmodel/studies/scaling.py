@@ -169,8 +169,6 @@ def _fits(answer_at: _AnswerAt, before: Sequence[int], filled: Sequence[int]) ->
     return "; ".join(text for text in (fullest, last and f"in the last domain {last}") if text)
 
 
-# {{{ shared caches, of which more active cores leave less to each
-
 _SIGNIFICANT = 0.01
 """Relative change of simulated traffic that is told."""
 
@@ -215,10 +213,6 @@ def _moved(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
         yield f"{lines:.2f} lines over {path.path} in place of {earlier:.2f}"
 
 
-# }}}
-# {{{ saturation
-
-
 def _simple_use(prediction: EcmPrediction, cores: int) -> float:
     """Utilisation of the memory bandwidth by the simple rule, min(1, n·T_Mem/T_ECM)."""
     if prediction.memory_cycles <= 0:
@@ -244,10 +238,6 @@ def _simple_rate(prediction: EcmPrediction, cores: int) -> float:
         return 0.0
     alone = cores / prediction.cycles
     return alone if prediction.memory_cycles <= 0 else min(alone, 1 / prediction.memory_cycles)
-
-
-# }}}
-# {{{ what limits
 
 
 def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread: Spread) -> str:
@@ -288,10 +278,6 @@ def of_core(prediction: EcmPrediction) -> str:
     return f"{' + '.join(names) or 'nothing'} of one core"
 
 
-# }}}
-# {{{ notes
-
-
 _SPREAD = 0.01
 """By how much of it performance may fall with the machine's own streams, whose measurements spread as much."""
 
@@ -304,6 +290,3 @@ def _falls(rows: Sequence[ScalingRow]) -> Iterator[Note]:
             because = f": {row.fits}" if row.fits else ": so are the machine's streams" if fewer else ""
             text = f"{row.point.cores} cores are slower than {before.point.cores}{because}"
             yield Note("slower-with-more-cores", text, "assumption")
-
-
-# }}}

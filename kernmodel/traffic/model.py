@@ -319,9 +319,6 @@ class Traffic:
         raise KeyError(name)
 
 
-# {{{ what is found again in a cache, in a few words
-
-
 def strongest(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
     """The strongest condition that holds, None if none does (conditions come weakest first)."""
     return max((c for c in conditions if c.holds), key=lambda c: c.required, default=None)
@@ -349,10 +346,6 @@ def reuse_in(traffic: Traffic, cache: str) -> str | None:
     return f"hits {(level.load_hits + level.store_hits) / (level.loads + level.stores):.0%}"
 
 
-# }}}
-# {{{ arithmetic intensity
-
-
 def arithmetic_intensity(
     flops: float, register_bytes: float, paths: Sequence[PathTraffic], machine: Machine
 ) -> Mapping[str, float | None]:
@@ -377,6 +370,3 @@ def intensity_intervals(traffic: Traffic, machine: Machine) -> dict[str, Interva
         if known is not None and low is not None and high is not None and flops:
             found[path.outer] = Interval(low, high, known.cause, known.assumed)
     return found
-
-
-# }}}

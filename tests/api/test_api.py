@@ -285,9 +285,6 @@ def test_importing_is_light() -> None:
     assert done.stdout.split() == ["kernmodel"]
 
 
-# {{{ sources
-
-
 def test_source_is_a_path_a_name_or_text(tmp_path: Path) -> None:
     (tmp_path / "k{1}.c").write_text(TRIAD)
     of_text = km.ecm(TRIAD, machine="clx").answer
@@ -329,10 +326,6 @@ def test_one_nest_of_several() -> None:
     with pytest.raises(km.SourceError):
         km.load_kernel(two)
     assert len(km.load_kernel(km.Nest(two, nest=2)).answer.accesses) == 1
-
-
-# }}}
-# {{{ sizes, options, several answers
 
 
 def test_sizes_in_every_form() -> None:
@@ -427,6 +420,3 @@ def test_why_and_graphs(tmp_path: Path) -> None:
     assert result.explanation is not None
     assert result.alignments
     assert result.graph(tmp_path / "loop.dot") == (tmp_path / "loop.dot").read_text()
-
-
-# }}}

@@ -44,9 +44,6 @@ def cases_of(tmp_path):
     return read
 
 
-# {{{ hierarchies
-
-
 def test_sizes_and_links_follow_from_what_is_given(hierarchy_of):
     found = hierarchy_of(
         "L1: {size: 32 KiB, ways: 8}\nL2: {size: 1 MiB, ways: 16, victims_to: L3}\nL3: {sets: 5, ways: 11}"
@@ -214,10 +211,6 @@ def test_no_bytes_end_in_anything_but_an_input_error(tmp_path_factory, data):
             assert str(path) in str(error)
 
 
-# }}}
-# {{{ traces
-
-
 def accesses(trace: Trace) -> list[tuple[int, int, int]]:
     return list(zip(trace.kinds, trace.addresses, trace.sizes, strict=True))
 
@@ -338,10 +331,6 @@ def test_the_quick_way_reads_what_the_slow_way_reads(lines):
         assert quick in (None, slow)
 
 
-# }}}
-# {{{ sequences
-
-
 def executed(sequence: AccessSequence) -> list[tuple[str, int, int]]:
     """All accesses of a sequence: kind, address, size."""
     found: list[tuple[str, int, int]] = []
@@ -447,10 +436,6 @@ def test_sequences_that_cannot_be(parameters, part):
         sequence_of(**parameters)
     assert part in str(raised.value)
     assert str(raised.value).startswith("s.json:1: ")
-
-
-# }}}
-# {{{ cases
 
 
 def shared_cases() -> list[str]:
@@ -608,6 +593,3 @@ def test_cases_files_are_told_from_traces(tmp_path):
         assert is_cases_file(tmp_path / name) is expected
     assert not is_cases_file(tmp_path)
     assert not is_cases_file(Path("a\0b"))
-
-
-# }}}

@@ -40,9 +40,6 @@ def modules_after(*arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-# {{{ which way
-
-
 @pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize("command", ["traffic", "ecm"])
@@ -132,10 +129,6 @@ def test_ecm_over_sizes_and_cores_of_simulated_traffic(run):
     assert len([line for line in outcome.out.splitlines() if "cy/CL" in line]) == 1 + 1 + 2 * 2
 
 
-# }}}
-# {{{ options of the simulation, stores and cores
-
-
 def test_random_replacement_depends_on_its_seed_only(run):
     arguments = ("traffic", "-m", "clx", "matvec", "-D", "N=4100", "-D", "M=50", "--policy", "random")
     one, same, other = (document(run, *arguments, "--seed", seed)["traffic"] for seed in ("1", "1", "2"))
@@ -206,10 +199,6 @@ def test_a_compared_table_over_sizes(run):
     assert "L3Mem in sim CL" in outcome.out
 
 
-# }}}
-# {{{ bad input
-
-
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -274,6 +263,3 @@ def test_streaming_stores_where_the_machine_has_none(run, tmp_path, cache):
     machine.write_text(text.replace("streaming: true", "streaming: false"))
     outcome = run("traffic", "-m", machine, "copy", "--cache", cache, "--stores", "nt")
     assert_refused(outcome, 2, "--stores", "has no streaming")
-
-
-# }}}

@@ -54,9 +54,6 @@ def triad(tmp_path):
     return path
 
 
-# {{{ help, completion, start
-
-
 @pytest.mark.parametrize("path", command_paths(commands), ids=" ".join)
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_every_command_has_help_that_ends_in_an_example(run, path, option):
@@ -203,10 +200,6 @@ def test_completion_names_the_files_of_the_user_beside_the_carried_ones(run_apar
         assert sorted(found) == expected
 
 
-# }}}
-# {{{ machine, kernel, instructions
-
-
 def test_machine_list_names_all(run):
     outcome = run("machine", "list")
     names = {line.split()[0] for line in outcome.out.splitlines()[2:]}
@@ -296,10 +289,6 @@ def test_instructions_import_refuses_what_is_no_data(run, tmp_path):
     outcome = run("instructions", "import", source, "--uarch", "SKL")
     assert outcome.status == 1
     assert outcome.err.startswith("kernmodel: error: ")
-
-
-# }}}
-# {{{ incore, traffic, ecm
 
 
 def test_incore_of_a_marked_loop(run, triad):
@@ -404,6 +393,3 @@ def test_ecm_over_sizes_and_cores(run):
     assert outcome.status == 0
     assert "saturated" in outcome.out
     assert len([line for line in outcome.out.splitlines() if line.split()[-1:] in (["yes"], ["no"])]) == 4
-
-
-# }}}

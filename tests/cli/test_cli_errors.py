@@ -140,9 +140,6 @@ def test_a_compiler_that_crashes(run, tmp_path):
     assert_refused(run(*ECM, "--compiler", compiler), 3, "crash", "--asm")
 
 
-# {{{ what main does with exceptions
-
-
 @pytest.fixture
 def raising(monkeypatch):
     """Make `machine list` raise an exception."""
@@ -185,10 +182,6 @@ def test_a_bug_is_one_line_that_asks_for_a_report(run, raising, monkeypatch):
     assert "KERNMODEL_DEBUG=1" in outcome.err
     monkeypatch.setenv("KERNMODEL_DEBUG", "1")
     assert "Traceback" in run("machine", "list").err
-
-
-# }}}
-# {{{ pipes, colours, encodings
 
 
 def test_a_closed_pipe_is_left_quietly():
@@ -239,10 +232,6 @@ def test_ascii_where_the_output_knows_nothing_else(run_apart):
     assert "<=" in done.stdout
 
 
-# }}}
-# {{{ strict
-
-
 def test_strict_refuses_an_unknown_instruction(run, tmp_path):
     listing = tmp_path / "odd.s"
     listing.write_text(".L1:\n  aesenc %xmm0, %xmm1\n  ud2\n  dec %rax\n  jne .L1\n")
@@ -251,6 +240,3 @@ def test_strict_refuses_an_unknown_instruction(run, tmp_path):
     assert "uncertain: 1 unknown instruction" in loose.out
     assert "warning" in loose.out
     assert_refused(run("incore", "--uarch", "SKL", "--lines", "1-5", "--strict", listing), 1, "leave out --strict")
-
-
-# }}}

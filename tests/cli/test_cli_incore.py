@@ -110,9 +110,6 @@ def test_no_graph_is_left_behind_without_graphviz(run, tmp_path, monkeypatch):
     assert not path.exists()
 
 
-# {{{ batch
-
-
 def batch(run, tmp_path, text: str, *arguments: str):
     path = tmp_path / "blocks.txt"
     path.write_text(text)
@@ -158,10 +155,6 @@ def test_the_reader_of_a_batch_may_go_away(tmp_path):
     done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.stdout.splitlines()[1:] == ["141"]
     assert done.stderr == ""
-
-
-# }}}
-# {{{ bad input
 
 
 @pytest.mark.parametrize(
@@ -235,9 +228,6 @@ def test_files_that_are_no_code(run, tmp_path, object_file):
 def test_a_stripped_file(run, tmp_path, object_file):
     subprocess.run(["strip", str(object_file)], check=True)
     assert_refused(run("incore", "--uarch", "skl", object_file, "--function", "f"), 1, "stripped", "--range")
-
-
-# }}}
 
 
 def test_the_function_that_was_analysed_is_named(run, object_file):

@@ -85,9 +85,6 @@ def comparisons(document: dict) -> dict[str, tuple[float, float, str]]:
     return {row["what"]: (row["source"], row["code"], row["reason"]) for row in part["source_beside_code"]}
 
 
-# {{{ listings
-
-
 def test_a_listing(run, file):
     outcome = run("mix", file("triad.s", TRIAD))
     assert (outcome.status, outcome.err) == (0, "")
@@ -179,10 +176,6 @@ def test_a_listing_loads_neither_sympy_nor_yaml_of_machines(tmp_path):
     assert not loaded.intersection({"sympy", "pycparser", "numpy", "pint", "yaml", "rich"})
 
 
-# }}}
-# {{{ kernels
-
-
 def test_a_kernel_with_its_assembly(document, file):
     found = document("triad", "-m", "clx", "--asm", file("triad.s", TRIAD))
     assert found["mix"]["per"] == "source iteration"
@@ -263,10 +256,6 @@ void f(void) {
     assert found["mix"]["bytes"] == pytest.approx((1000 * 16 + 500 * 32) / 1500)
 
 
-# }}}
-# {{{ files
-
-
 def test_a_mix_file(run):
     outcome = run("mix", "--mix", DATA / "iso3dfd-avx512.yml")
     assert outcome.status == 0
@@ -277,10 +266,6 @@ def test_a_mix_file(run):
 
 def test_a_mix_of_sde(document):
     assert document("--mix", DATA / "sde-mix.txt")["mix"]["loads"] == 2100
-
-
-# }}}
-# {{{ bad input
 
 
 @pytest.mark.parametrize(
@@ -323,6 +308,3 @@ def test_files_and_names_that_are_not_there(run, arguments, message):
     outcome = run("mix", *arguments)
     assert outcome.status == 1
     assert message in outcome.err
-
-
-# }}}

@@ -103,9 +103,6 @@ def test_a_batch_without_an_answer(run, tmp_path, form):
     assert "b.txt: no block has an answer" in outcome.err
 
 
-# {{{ files that are written
-
-
 def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "out.yml"
 
@@ -149,10 +146,6 @@ def test_every_message_names_its_file(run, tmp_path, arguments):
     outcome = run(*(path if word == target else word for word in arguments))
     assert outcome.status in (1, 2)
     assert f"{path}: cannot be written: No space left on device" in outcome.err
-
-
-# }}}
-# {{{ signs and lines
 
 
 def apart(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -202,9 +195,6 @@ def test_notes_and_bottleneck_fit_the_terminal():
         assert max(map(len, text.splitlines())) <= width
         assert " ".join(text.split()) == " ".join(render((*notes_section([note]), *blocks), Style()).split())
     assert len(render(notes_section([note]), Style(width=60)).splitlines()) == 3
-
-
-# }}}
 
 
 def test_a_missing_engine_is_said_once(run, monkeypatch, tmp_path):

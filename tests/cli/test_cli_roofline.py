@@ -50,9 +50,6 @@ def document(run):
     return read
 
 
-# {{{ what the commands say
-
-
 @needs_compiler
 def test_text_says_what_limits_and_which_bytes(run):
     outcome = run("roofline", "-m", "skx-6140", "stencil.c")
@@ -169,10 +166,6 @@ def test_assembly_alone_has_the_cache_aware_charts(run, tmp_path):
     assert "carm or adcarm" in refused.err
 
 
-# }}}
-# {{{ pictures
-
-
 @pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.PNG", b"\x89PNG")])
@@ -282,10 +275,6 @@ def test_text_does_not_load_matplotlib(run_apart):
     assert not re.search(r"\|\s+matplotlib", outcome.stderr)
 
 
-# }}}
-# {{{ bad input
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -337,6 +326,3 @@ def test_a_machine_without_measurements_of_a_ratio_derives_its_roofs(document, t
     origins = {roof["level"]: roof["origin"] for roof in found["kernels"][0]["charts"][0]["memory_roofs"]}
     assert set(origins) == {"L1", "L2", "L3", "Mem"}
     assert all(origin.startswith("derived: ") for origin in origins.values())
-
-
-# }}}

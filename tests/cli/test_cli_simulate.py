@@ -33,9 +33,6 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-# {{{ traces
-
-
 def test_a_trace_as_text(run, files):
     outcome = run("simulate", "caches.yml", "trace.txt")
     assert (outcome.status, outcome.err) == (0, "")
@@ -110,10 +107,6 @@ def test_it_starts_without_what_it_does_not_need(files):
     assert not loaded & {"numpy", "sympy", "pycparser", "rich", "pint", "kernmodel.source", "kernmodel.incore"}
 
 
-# }}}
-# {{{ cases
-
-
 def test_a_check_names_what_differs(run, files):
     outcome = run("simulate", "--cases", "cases.json")
     assert outcome.status == 1
@@ -169,10 +162,6 @@ def test_a_case_on_other_caches(run, files):
     assert set(document["phases"][0]) == {"L1", "L2", "MEM"}
 
 
-# }}}
-# {{{ what is refused
-
-
 REFUSED = {
     "nothing": ([], 2, "needs the caches and the accesses; write kernmodel simulate HIERARCHY TRACE"),
     "no trace": (["caches.yml"], 2, "needs the caches and the accesses"),
@@ -210,6 +199,3 @@ def test_what_is_refused(run, files, arguments, status, part):
     assert outcome.err.startswith("kernmodel: error: ")
     assert outcome.err.count("\n") == 1
     assert part in outcome.err
-
-
-# }}}

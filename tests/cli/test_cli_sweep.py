@@ -27,9 +27,6 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
-# {{{ what comes out
-
-
 def test_the_table_has_what_is_shared_above_and_notes_below(run):
     done = run(*SMALL)
     assert (done.status, done.err) == (0, "")
@@ -138,10 +135,6 @@ def test_a_picture_is_written(run, tmp_path):
     assert "T_ECM" in (tmp_path / "a.svg").read_text()
 
 
-# }}}
-# {{{ interrupted and resumed
-
-
 def cut_off(folder: Path, file: Path, number: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run until the file has some rows, then send the signal."""
     process = start(folder, *arguments)
@@ -210,10 +203,6 @@ def test_output_and_resume_may_be_the_same_file(run, tmp_path):
     assert run(*SMALL, "--resume", file).status == 0
     assert run(*SMALL, "--resume", file, "--output", file).status == 0
     assert len(file.read_text().splitlines()) == 6
-
-
-# }}}
-# {{{ bad input
 
 
 BAD = [
@@ -317,6 +306,3 @@ def test_strict_refuses_the_first_warning(run, tmp_path):
     told = [line for line in run(*kernel).out.splitlines() if line.startswith("  warning:")]
     done = run(*kernel, "--strict")
     assert done.status == (1 if told else 0)
-
-
-# }}}

@@ -28,9 +28,6 @@ COPY = "double a[N], b[N];\nfor (int i = 0; i < N; ++i)\n    a[i] = b[i];\n"
 ENDS = (130,)
 
 
-# {{{ --watch
-
-
 class Answers:
     """Answers that read some files, and what the pause between them does to the files."""
 
@@ -190,10 +187,6 @@ def next_document(process: subprocess.Popen[str]) -> dict:
     raise AssertionError(process.stderr.read())
 
 
-# }}}
-# {{{ --format gcc
-
-
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -275,6 +268,3 @@ def test_format_json_is_json(run):
         run("ecm", "-m", "clx", "triad.c", "-D", "N=100", *form).out for form in (["--json"], ["--format", "json"])
     ]
     assert answers[0] == answers[1]
-
-
-# }}}

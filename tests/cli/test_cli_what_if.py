@@ -26,9 +26,6 @@ def document(outcome) -> dict[str, object]:
     return json.loads(outcome.out)
 
 
-# {{{ the three questions
-
-
 @needs_compiler
 def test_changes_of_the_machine(run) -> None:
     outcome = run("what-if", "-m", "clx", "stencil.c", *ISSUE)
@@ -113,10 +110,6 @@ def test_sensitivity_as_a_document(run) -> None:
     assert made["figures"]
 
 
-# }}}
-# {{{ what can be set
-
-
 def test_all_figures_are_listed(run) -> None:
     outcome = run("what-if", "-m", "clx", "--list")
     assert outcome.status == 0
@@ -137,9 +130,6 @@ def test_figures_complete_in_the_shell() -> None:
     context.params["machine"] = "nothing-like-it"
     assert Setting().shell_complete(context, what_if.params[0], "L2.s") == []
 
-
-# }}}
-# {{{ bad input
 
 REFUSED = {
     "nothing asked": ((), "there is nothing to change", "--set PATH=VALUE"),
@@ -223,6 +213,3 @@ def test_strict_refuses_warnings(run, tmp_path) -> None:
     outcome = run("what-if", "-m", machine, "stencil.c", *arguments, "--strict")
     assert outcome.status == 1
     assert "fails, so the ratios are to the first code that does not" in outcome.err
-
-
-# }}}

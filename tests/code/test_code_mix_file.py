@@ -204,9 +204,6 @@ def test_any_text_is_read_or_refused(read, text):
         assert "mix.yml" in str(error)
 
 
-# {{{ Intel SDE
-
-
 def test_sde():
     mix = read_mix(DATA / "sde-mix.txt")
     assert dict(mix.memory) == {
@@ -245,6 +242,3 @@ def test_sde_that_cannot_be_used(read, text, message):
     with pytest.raises(InputError) as caught:
         read(text)
     assert message in str(caught.value)
-
-
-# }}}

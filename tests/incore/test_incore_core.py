@@ -34,9 +34,6 @@ def block(code: str, address: int = 0):
     return block_of_bytes(bytes.fromhex(code), file="x", address=address)
 
 
-# {{{ extensions
-
-
 def test_the_file_of_extensions_is_no_core():
     assert not {"EXTENSIONS", "extensions"} & set(known_microarchitectures())
 
@@ -76,10 +73,6 @@ def test_tzcnt_runs_as_bsf_where_it_is_not_known():
     assert analyse_block(block("f3480fbcc1"), Core.open("SNB", Settings()), Settings()) is not None
 
 
-# }}}
-# {{{ notion and offset
-
-
 @pytest.mark.parametrize(("code", "notion"), [(LOOP, "loop"), ("4801d8", "unrolled"), ("4801d8c3", "unrolled")])
 def test_notion_by_the_last_instruction(code, notion):
     assert notion_of(block(code), Settings()) == notion
@@ -98,10 +91,6 @@ def test_unrolled_code_is_not_said_to_be_a_loop():
     codes = {note.code for note in analyse_block(block("4801d8"), core, Settings()).notes}
     assert "no-branch" not in codes
     assert analyse_block(block("4801d8"), core, Settings()).notion == "unrolled"
-
-
-# }}}
-# {{{ estimates
 
 
 def test_nothing_is_estimated_unless_asked_for():
@@ -133,10 +122,6 @@ def test_a_known_row_is_not_replaced():
     plain, estimating = (Core.open("SKL", Settings(estimate=e)).table for e in (False, True))
     instruction = block("4801d8").instructions[0]
     assert plain.lookup(instruction) == estimating.lookup(instruction)
-
-
-# }}}
-# {{{ batch
 
 
 def die(queries, show):
@@ -226,9 +211,6 @@ def test_strict_refuses_warnings_only():
     assert refused(fine) == fine
     assert refused(doubtful).prediction is None
     assert "unknown-instruction" in (refused(doubtful).error or "")
-
-
-# }}}
 
 
 def test_blocks_of_real_code_are_not_refused_for_extensions():

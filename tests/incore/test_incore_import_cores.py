@@ -38,9 +38,6 @@ def mend(rows: list[InstructionData], **readings: float) -> dict[str, Instructio
     return {item.form: item for item in mended(rows, Reference(measured, 4))}
 
 
-# {{{ ports by scheme
-
-
 @pytest.mark.parametrize(
     ("name", "string"),
     [
@@ -109,10 +106,6 @@ def test_a_file_that_is_no_scheme_is_named(tmp_path: Path) -> None:
         scheme_ports(tmp_path / "x.json.gz", "ICL")
 
 
-# }}}
-# {{{ readings
-
-
 @pytest.mark.parametrize(("reading", "cycles"), [(3.98, 4.0), (3.38, 3.4), (21.91, 22.0), (4.05, 4.0), (0.99, 1.0)])
 def test_readings_are_whole_cycles_within_the_error_of_the_clock(reading: float, cycles: float) -> None:
     assert whole_cycles(reading) == cycles
@@ -136,10 +129,6 @@ def test_a_table_of_differences_holds_facts_that_differ() -> None:
     renamed = replace(same, source="elsewhere")
     changed = replace(other, uops=3)
     assert list(differences((renamed, changed), (same, other))) == [changed]
-
-
-# }}}
-# {{{ contradictions
 
 
 @pytest.mark.parametrize(
@@ -232,10 +221,6 @@ def test_nothing_unexplained_contradicts_the_carried_tables(name: str, file: str
     assert not [item for item in differing if not item.explanation]
 
 
-# }}}
-# {{{ carried tables
-
-
 def port_cells(name: str, *forms: str) -> list[tuple[PortUse, ...]]:
     table = InstructionTable.open(load_parameters(name))
     return [found.ports for form in forms if (found := table.row(form))]
@@ -276,6 +261,3 @@ def test_tables_of_differences_name_where_other_rows_come_from() -> None:
         assert found is not None
         assert found.source.startswith(words)
     assert recipes()["GLC"].base == "RWC"
-
-
-# }}}

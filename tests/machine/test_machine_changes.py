@@ -64,9 +64,6 @@ def refused(*changes: str, figures: MachineFigures = CLX) -> str:
     return str(caught.value)
 
 
-# {{{ laws
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_without_changes_it_is_the_machine_of_the_file(name: str) -> None:
     assert FIGURES[name].machine() == load_machine(name)
@@ -143,9 +140,6 @@ def test_the_machine_of_the_file_stays_as_it_is(figure: tuple[str, str]) -> None
     assert FIGURES[name].machine() == load_machine(name)
 
 
-# }}}
-# {{{ equal to a file edited by hand
-
 EDITS = [
     (["clock=3GHz"], [("clock: 2.5 GHz", "clock: 3 GHz")]),
     (["L2.size=2MiB"], [("size: 1 MiB", "size: 2 MiB"), ("sets: 1024", "sets: 2048")]),
@@ -175,10 +169,6 @@ def test_a_change_equals_the_file_edited_by_hand(changes, edits, tmp_path: Path)
     path = tmp_path / "clx.yml"
     path.write_text(text)
     assert numbers(changed(*changes)) == numbers(load_path(path))
-
-
-# }}}
-# {{{ what follows
 
 
 def notes_of(change: str, figures: MachineFigures = CLX) -> list[str]:
@@ -271,10 +261,6 @@ def test_changes_apply_in_order() -> None:
     assert ratios == [2.0, 0.5]
 
 
-# }}}
-# {{{ provenance
-
-
 def test_the_hash_is_that_of_file_and_changes() -> None:
     hashes = {
         load_machine("clx").sha256,
@@ -307,9 +293,6 @@ def test_changed_machines_travel_between_processes() -> None:
     machine = changed("memory.bandwidth=x2")
     assert pickle.loads(pickle.dumps(machine)) == machine
 
-
-# }}}
-# {{{ what is refused
 
 REFUSED = {
     "L2.sise=1MiB": ("clx.yml has no figure 'L2.sise'", "did you mean L2.size"),
@@ -384,6 +367,3 @@ def test_a_broken_file_is_refused_as_ever(tmp_path: Path) -> None:
 
 def test_words_may_begin_as_factors_do() -> None:
     assert changed("gcc=-O1").compilers[0] == replace(load_machine("clx").compilers[0], flags=("-O1",))
-
-
-# }}}

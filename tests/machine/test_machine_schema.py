@@ -376,9 +376,6 @@ def test_missing_sections_are_named_once_each(write) -> None:
     assert len(problems) == len({problem.key for problem in problems}) == 13
 
 
-# {{{ stores
-
-
 def with_stores(section: str) -> str:
     return MINIMAL.replace("overlap: {", f"{section}overlap: {{")
 
@@ -405,10 +402,6 @@ def test_file_without_stores_knows_nothing_of_evasion(isa: str, streaming: bool,
     machine = load_machine(str(write(MINIMAL.replace("isa: x86-64", f"isa: {isa}"))))
     assert machine.stores == StoreBehaviour(streaming, "unknown", None)
     assert "stores" not in machine.sources
-
-
-# }}}
-# {{{ what rooflines read
 
 
 WIDTHS = "  load_width: 128 B/cy\n  store_width: 64 B/cy\n"
@@ -458,9 +451,6 @@ def test_figures_of_rooflines(write) -> None:
 def test_problems_of_figures_of_rooflines(old: str, new: str, message: str, write) -> None:
     problems = [str(problem) for problem in check_machine(write(with_roofline_figures(old, new)))]
     assert any(message in problem for problem in problems), problems
-
-
-# }}}
 
 
 def test_runs_that_take_longer_the_longer_they_are_get_a_warning(tmp_path: Path) -> None:

@@ -106,9 +106,6 @@ def test_ratios_in_words() -> None:
     assert [ratio_name(share) for share in (1, 2 / 3, 0)] == ["only loads", "2:1 loads to stores", "only stores"]
 
 
-# {{{ laws
-
-
 @pytest.mark.thorough
 @settings(max_examples=40)
 @given(cases())
@@ -185,10 +182,6 @@ def test_impact_grows_as_bandwidth_falls(
     assert {level: one.share for level, one in after.items()} == {level: one.share for level, one in before.items()}
 
 
-# }}}
-# {{{ who serves the bytes
-
-
 def test_a_stream_from_memory_is_served_by_it_whole() -> None:
     assert served_bytes(triad()) == {"L1": 0.0, "L2": 0.0, "L3": 0.0, "Mem": pytest.approx(32)}
 
@@ -219,10 +212,6 @@ def test_references_of_different_size() -> None:
 def test_code_that_moves_less_than_its_lines_is_not_served_more() -> None:
     lean = mix({(64, False): 1 / 8})
     assert served_bytes(triad(mix=lean)) == pytest.approx({"L1": 0, "L2": 0, "L3": 0, "Mem": 8})
-
-
-# }}}
-# {{{ the reading
 
 
 def test_wider_accesses_reach_the_roofs_of_the_widest() -> None:
@@ -303,9 +292,6 @@ def test_wider_accesses_and_streaming_stores_never_harm(
     for one in changes(case):
         if one.name in ("wider accesses", "streaming stores"):
             assert one.gain >= 1 - 1e-9
-
-
-# }}}
 
 
 def test_measured_bytes_of_levels_go_before_the_traffic() -> None:

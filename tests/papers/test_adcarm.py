@@ -109,8 +109,6 @@ def test_equation_4() -> None:
     assert roof.flop_per_second / 1e9 == pytest.approx(1324.8 / 2 / 2)
 
 
-# {{{ section 5.1: ISO-3DFD
-
 ADD, WIDE_ADD, WIDE_FMA = FpClass("add", "SP", 1), FpClass("add", "SP", 16), FpClass("fma", "SP", 16)
 SCALAR = case({4: 0.65, 8: 0.35}, 63, {ADD: 1.0})
 AVX512 = case({8: 0.4, 64: 0.6}, 14, {WIDE_ADD: 0.87, WIDE_FMA: 0.13})
@@ -183,6 +181,3 @@ def test_memory_impact_of_the_avx512_version() -> None:
     impact = {one.level: one.impact for one in found}
     assert impact["Mem"] == pytest.approx(0.84, abs=0.04)
     assert impact["L1"] + impact["L2"] == pytest.approx(0.14, abs=0.03)
-
-
-# }}}

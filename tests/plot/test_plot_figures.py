@@ -283,9 +283,6 @@ def test_widths_grow_with_the_text():
     assert text_width("ab", 8.0) == pytest.approx(2 * text_width("a", 8.0))
 
 
-# {{{ on the terminal
-
-
 @pytest.mark.parametrize("width", [1, 40, 80, 200])
 def test_a_drawing_keeps_to_the_width(width):
     drawing = chart_text(Chart(("triad",), (ONE,)), width).split("  bytes:")[0].splitlines()[1:]
@@ -307,9 +304,6 @@ def test_a_drawing_has_the_point_where_it_belongs():
     left, right, bottom, top = (math.log10(value) for value in limits_of([Chart(("triad",), (ONE,))]))
     assert column == round((math.log10(0.1) - left) / (right - left) * 71)
     assert row - 1 == round((top - math.log10(8)) / (top - bottom) * 21)
-
-
-# }}}
 
 
 def test_several_kernels_share_a_panel():

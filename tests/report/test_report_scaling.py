@@ -98,9 +98,6 @@ def test_a_unit_without_a_meaning(answer):
         text_of([dataclasses.replace(answer, single=single)])
 
 
-# {{{ the document
-
-
 def test_keys_are_those_of_the_schema(answer):
     """Keys may be added to a version, with the list; one that goes makes a new version."""
     document = scaling_document([answer], "LUP/s")
@@ -118,6 +115,3 @@ def test_the_document_carries_both_rules(answer):
     assert second["simple"]["cycles"] == pytest.approx(0.95 * 6.4)
     assert second["speedup"] == pytest.approx(second["efficiency"] * 4)
     assert body["rows"][3]["fits"].startswith("L3: 1 MiB")
-
-
-# }}}

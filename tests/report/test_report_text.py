@@ -22,9 +22,6 @@ def line_with(text: str, part: str) -> str:
     return next(line for line in text.splitlines() if part in line)
 
 
-# {{{ ecm
-
-
 def test_ecm_names_its_inputs(ecm_answer):
     text = text_of(ecm.ecm_report(ecm_answer, "cy/CL"))
     for part in ("Toy [processor]", "gcc 12.2.0", "-O3 -march=skylake", "M = 5000, N = 5000", "stencil.c", "toy.yml"):
@@ -132,10 +129,6 @@ def test_sweep_with_cores_has_a_row_for_each_count(scaled_answer):
     assert lines[3].split()[-1] == "yes"
 
 
-# }}}
-# {{{ traffic
-
-
 def test_traffic_shows_conditions_as_formula_and_number(traffic_answer):
     text = text_of(traffic.traffic_report(traffic_answer))
     row = line_with(text, "(32*N - 16) B ≤ 32 KiB: 156.2 KiB needed")
@@ -171,10 +164,6 @@ def test_traffic_sweep_in_each_unit(traffic_answer, unit, first):
     assert row[-3:] == ("i", "j", "j")
 
 
-# }}}
-# {{{ incore
-
-
 def test_incore_row_of_an_instruction(incore_answer):
     text = text_of(incore.incore_report(incore_answer))
     row = line_with(text, "vaddpd").split()
@@ -203,10 +192,6 @@ def test_incore_without_dependency_or_known_iterations(incore_answer):
     assert "none" in line_with(text, "LCD, loop-carried")
     assert "cy/It" not in text
     assert "uncertain" not in text
-
-
-# }}}
-# {{{ machine, kernel, instruction, notes
 
 
 def test_machine_shows_figures_and_sources(toy_machine):
@@ -277,6 +262,3 @@ def test_instruction_row_with_its_indexed_variant(instruction_row, toy_parameter
 
 def test_no_notes_no_section():
     assert notes_section(()) == ()
-
-
-# }}}

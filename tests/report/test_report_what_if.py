@@ -78,9 +78,6 @@ def cells(text: str, start: str) -> list[str]:
     return next(line for line in text.splitlines() if line.strip().startswith(start)).split()
 
 
-# {{{ changes of the machine
-
-
 def test_the_headline_is_the_most_valuable_change(answer) -> None:
     text = text_of(what_if_report(answer, "cy/CL"))
     assert "T_ECM = 21.40 cy/CL as the machine is" in text
@@ -130,10 +127,6 @@ def test_a_unit_without_a_meaning(answer) -> None:
         what_if_report(dataclasses.replace(answer, before=before), "FLOP/s")
 
 
-# }}}
-# {{{ all figures, ways to compile, what can be set
-
-
 def test_the_sensitivity_of_each_figure(table) -> None:
     text = text_of(sensitivity_report(table, "cy/CL"))
     assert "L2L3.width (32 B/cy) matters most: 1 % more of it changes the runtime by -0.28 %" in text
@@ -177,10 +170,6 @@ def test_reports_in_ascii(answer, table, code) -> None:
         code_report(code, "cy/CL"),
     ):
         assert text_of(blocks, ascii_only=True).isascii()
-
-
-# }}}
-# {{{ documents
 
 
 @pytest.fixture
@@ -232,6 +221,3 @@ def test_documents_have_the_numbers(documents) -> None:
 def test_one_change_has_no_together(answer) -> None:
     alone = dataclasses.replace(answer, together=None)
     assert what_if_document(alone, "cy/CL")["together"] is None
-
-
-# }}}

@@ -36,8 +36,6 @@ def body(text: str):
     return read_listing(text, "body.s", syntax="att").instructions
 
 
-# {{{ which calls wait for their own results
-
 SPILLED = """
 .L3:
     movsd (%rbx), %xmm0
@@ -94,10 +92,6 @@ def test_a_result_goes_through_other_calls() -> None:
 def test_a_called_function_keeps_no_vector_register() -> None:
     text = "1: movsd (%rbx), %xmm0\n call exp\n movapd %xmm0, %xmm5\n call log\n movapd %xmm5, %xmm0\n"
     assert all(call.chained == 0 for call in calls_in(body(text + " addq $8, %rbx\n cmpq %rbx, %rbp\n jne 1b\n")))
-
-
-# }}}
-# {{{ the term
 
 
 @needs_gcc
@@ -171,10 +165,6 @@ def test_times_that_are_not_known_leave_a_lower_bound() -> None:
     assert (work.low, work.cycles, work.high, work.known) == (16, 20, 40, False)
 
 
-# }}}
-# {{{ tables
-
-
 def test_carried_tables_are_whole() -> None:
     found = tables.call_times(load_parameters("ZEN3"))
     assert {"exp", "logf", "pow", "atan2", "_ZGVdN4v_sin", "_ZGVbN4v_expf", "_ZGVdN4vv_hypot"} <= set(found)
@@ -192,6 +182,3 @@ def test_a_malformed_table_is_refused_with_its_line(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(tables, "DATA", tmp_path)
     with pytest.raises(InstructionTableError, match=r"ZEN3\.calls\.txt:3"):
         tables.call_times(load_parameters("ZEN3"))
-
-
-# }}}

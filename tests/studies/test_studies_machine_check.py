@@ -33,9 +33,6 @@ def problems(folder: Path, *edits: tuple[str, str], text: str = CLX, compilers: 
     return [str(problem).removeprefix(f"{folder}/") for problem in found]
 
 
-# {{{ the core
-
-
 def test_ports_that_the_core_lacks_are_errors(tmp_path: Path) -> None:
     (said,) = problems(tmp_path, ("overlapping_ports: [0,", "overlapping_ports: [0, 5D,"))
     assert re.fullmatch(
@@ -86,9 +83,6 @@ def test_ecm_warns_of_busy_ports_that_count_nowhere(tmp_path: Path, capsys: pyte
     assert main([*arguments, "--strict"]) == 1
 
 
-# }}}
-# {{{ absurd figures
-
 _L2, _SMALL_L2 = "size: 1 MiB\n    ways: 16\n    sets: 1024", "size: 16 KiB\n    ways: 16\n    sets: 16"
 
 
@@ -128,10 +122,6 @@ def test_an_inclusive_cache_holds_what_is_inside(tmp_path: Path) -> None:
         text=hsw,
     )
     assert any("caches.L3.inclusive: is true, but" in said for said in found)
-
-
-# }}}
-# {{{ bandwidths of mixes
 
 
 def scaled(machine: Machine, level: str, factors: dict[str, float]) -> Machine:
@@ -201,10 +191,6 @@ def test_an_update_counted_per_stream_is_told_with_its_line(tmp_path: Path) -> N
     assert "values.daxpy: takes 1." in said
 
 
-# }}}
-# {{{ compilers
-
-
 @pytest.fixture
 def compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of commands for PATH: a gcc that knows two cores, and a clang that knows two others."""
@@ -241,10 +227,6 @@ def test_flags_are_tried_with_the_compilers_that_are_installed(tmp_path: Path, c
     assert "compilers.clang: " in refused and "the nearest that it takes is -march=znver" in refused
 
 
-# }}}
-# {{{ what is imported
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [path.name for path in sorted((SHARED / "machines-kerncraft").glob("*.yml"))] or [""])
 def test_what_is_imported_passes_the_check_or_says_what_to_mend(
@@ -258,6 +240,3 @@ def test_what_is_imported_passes_the_check_or_says_what_to_mend(
     assert status == (1 if errors else 0)
     told = capsys.readouterr().err
     assert all(f"to mend: {error}" in told for error in errors)
-
-
-# }}}

@@ -98,9 +98,6 @@ def test_the_document_has_every_part_or_its_error():
     assert len(found["sizes"]["points"]) == 3
 
 
-# {{{ several kernels or machines
-
-
 @pytest.fixture(scope="module")
 def compared():
     return km.comparison_report(["stencil.c", "triad.c"], ["clx", "zen2"], N=4000)
@@ -177,6 +174,3 @@ def test_measurements_stand_beside_predictions(tmp_path):
     assert all(chart.kernels[0].rooflines[0].measured[0].flop_per_second == 1.5e9 for chart in charts)
     with pytest.raises(km.InputError, match="No such file"):
         km.comparison_report("triad.c", ["clx"], measured=tmp_path / "none.csv")
-
-
-# }}}

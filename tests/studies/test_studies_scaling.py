@@ -86,9 +86,6 @@ def test_scaling_equals_ecm_over_cores(kernel, machine, sizes, cores):
         assert row.efficiency == pytest.approx(row.speedup / row.point.cores)
 
 
-# {{{ laws, for any times
-
-
 class Known:
     """Stages that know the times of a core already: T_ECM and T_Mem, for any number of active cores."""
 
@@ -172,10 +169,6 @@ def test_in_the_cache_performance_is_linear(stencil):
     assert answer.best_cores == 38
 
 
-# }}}
-# {{{ shared caches
-
-
 def test_a_condition_that_breaks_makes_more_cores_slower(breaking):
     rows = {row.point.cores: row for row in breaking.rows}
     assert rows[9].point.saturated
@@ -240,9 +233,6 @@ def test_a_simulation_scales_like_ecm():
     expected = predict_ecm(kernel, CodeRequest(), (1, 4))
     answer = scaling(kernel, CodeRequest(), (1, 4))
     assert tuple(row.point for row in answer.rows) == expected.scaling
-
-
-# }}}
 
 
 def test_several_kernels_share_stages():

@@ -56,8 +56,6 @@ def reason(*texts: str, cores: int = 1, kernel: KernelRequest = STENCIL) -> str:
     return reason_of(answer.before, answer.together or answer.effects[0])
 
 
-# {{{ equal to ecm
-
 SETS = {
     "clock=3GHz": ("clock: 2.5 GHz", "clock: 3 GHz"),
     "L2L3.width=x2": ("width: 16 B/cy", "width: 32 B/cy"),
@@ -121,9 +119,6 @@ def test_the_same_change_twice_counts_once() -> None:
     assert [str(effect.changes[0]) for effect in answer.effects] == ["L2L3.width=x2", "clock=3GHz"]
     assert answer.together is not None
 
-
-# }}}
-# {{{ laws
 
 KERNELS = st.sampled_from([("stencil", "clx"), ("triad", "snb"), ("sum", "zen2"), ("daxpy", "skx")])
 RATES = st.sampled_from(["L1L2.width", "L2L3.width", "memory.bandwidth", "L3Mem.width"])
@@ -204,9 +199,6 @@ def test_no_elasticity(ratio: float, figure: float | None) -> None:
     assert elasticity_of(ratio, figure) is None
 
 
-# }}}
-# {{{ reasons
-
 REASONS = {
     "memory.bandwidth=x2": "T_L3Mem falls from 8.8 to 4.4 cy/CL; T_L2L3 then takes the largest part (37 %)",
     "L1.size=256KiB": "L1 then holds the reuse along j (156.2 KiB of 256 KiB); T_L1L2 falls from 5.0 to 3.0 cy/CL; "
@@ -246,10 +238,6 @@ def test_the_reason_with_a_clock_and_several_cores() -> None:
     assert both == "nothing changes: no time of this prediction depends on these figures"
 
 
-# }}}
-# {{{ errors
-
-
 @pytest.mark.parametrize("change", ["L2.sise=1MiB", "clock=3", "cores_per_socket=4", "L3Mem.width=x2"])
 def test_a_change_that_cannot_be_made(change: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -267,10 +255,6 @@ def test_more_cores_than_the_machine_has() -> None:
 def test_a_microarchitecture_that_is_unknown() -> None:
     with pytest.raises(InputError, match="unknown microarchitecture 'XYZ'"):
         what_if(STENCIL, CODE, changes("microarchitecture=XYZ"))
-
-
-# }}}
-# {{{ sensitivity
 
 
 @pytest.fixture(scope="module")
@@ -337,10 +321,6 @@ def test_a_step_that_is_none(step: float) -> None:
         sensitivity(STENCIL, CODE, 1, step)
 
 
-# }}}
-# {{{ code
-
-
 def test_code_is_compared_to_the_first() -> None:
     flags = ("-O1",), ("-O3", "-march=cascadelake", "-g")
     codes = [CODE, *(CodeRequest(flags=one, classic=True) for one in flags)]
@@ -390,9 +370,6 @@ def test_code_on_a_changed_machine() -> None:
     assert answer.variants[1].answer.prediction == expected.after.prediction
     with pytest.raises(UsageError, match="no figure 'nothing'"):
         compare_code(STENCIL, [CODE], 1, changes("nothing=1"))
-
-
-# }}}
 
 
 def test_what_streams_take_changes_with_widths_and_bandwidths() -> None:

@@ -51,9 +51,6 @@ def codes(traffic: Traffic) -> set[str]:
     return {note.code for note in traffic.notes}
 
 
-# {{{ evasion
-
-
 @pytest.mark.parametrize(
     ("behaviour", "cores", "found"),
     [
@@ -170,10 +167,6 @@ def test_evasion_takes_the_write_allocates_from_memory_and_nothing_else(
     assert (evading.levels, evading.conditions) == (regular.levels, regular.conditions)
 
 
-# }}}
-# {{{ what each cache sees
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("stores", MODES)
 @pytest.mark.parametrize("machine", ["snb", "clx", "zen"])
@@ -208,10 +201,6 @@ def test_caches_of_a_copy() -> None:
     assert (second.loads, second.load_misses, second.stores, second.store_misses) == (2, 2, 1, 0)
     assert (second.dirty_evictions, second.clean_evictions) == (1, 1)
     assert (third.loads, third.load_misses, third.stores, third.store_misses) == (2, 2, 2, 2)
-
-
-# }}}
-# {{{ streaming stores
 
 
 def test_machine_without_streaming_stores() -> None:
@@ -362,9 +351,6 @@ def test_naive_simulation_of_the_reads() -> None:
     assert iterations_of(nest, sizes) > 1
 
 
-# }}}
-# {{{ what compiled code says
-
 REGULAR, STREAMING = "vmovupd %ymm0, (%rdi,%rax,8)", "vmovntpd %ymm0, (%rbx,%rax,8)"
 
 
@@ -385,6 +371,3 @@ def test_stores_of_compiled_code(
     loop = select_without_source(read_listing(lines + "\n", "test.s", syntax="att"))
     stores, note = stores_of(loop, replace(CLX, stores=StoreBehaviour(streaming=streams)))
     assert (stores, note.kind if note else None) == found
-
-
-# }}}

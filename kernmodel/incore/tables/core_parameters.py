@@ -22,9 +22,6 @@ pipeline that is simulated behind them; `zen-op-cache`: decoders and an op cache
 decoders that are all alike, for instructions of one length; `none`: all that is known is the issue width."""
 
 
-# {{{ kinds of values
-
-
 class PowerOfTwo(NamedTuple):
     """A size in bytes that is a power of two."""
 
@@ -144,9 +141,6 @@ class SlotCount:
     def __call__(self, node: yaml.Node) -> Slots:
         """The number or the word."""
         return "unlimited" if scalar(node) == "unlimited" else Integer(0, 1000)(node)
-
-
-# }}}
 
 
 class Figure(NamedTuple):

@@ -83,9 +83,6 @@ class _Emitter(Emitter):
         self.move_stack(RED_ZONE)
 
 
-# {{{ what is live
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
     """What may be changed at a place: whether the flags, and which registers."""
@@ -168,9 +165,6 @@ def _overwritten(blocks: Iterable[CountedBlock]) -> frozenset[str]:
     items = [item for block in blocks for item in block.instructions]
     written = {one.register for item in items for one in item.operands if one.written}
     return frozenset(name for name in _SCRATCH if name in written)
-
-
-# }}}
 
 
 def counted_copy(

@@ -124,9 +124,6 @@ def _highest(group: Mapping[str, Any], mix: str, domain: int) -> float:
     return max(within, default=numbers[0])
 
 
-# {{{ all places of a file
-
-
 def figure_paths(values: Values) -> Iterator[FigurePath]:
     """Every figure that the file has, section by section."""
     yield from (place for place in _places(values) if place.get(values) is not None)
@@ -186,10 +183,6 @@ def _peaks(rows: list[Values]) -> Iterator[FigurePath]:
             yield ScaledFigurePath(path, ("peaks", "measured", number, "value"), _FLOP_RATE, ("peaks",))
 
 
-# }}}
-# {{{ for people
-
-
 def shown(place: FigurePath, value: Any) -> str:
     """A figure with its unit."""
     dimension = place.dimension
@@ -222,6 +215,3 @@ _SI_UNITS = {"frequency": "Hz", "bandwidth": "B/s", "flop rate": "FLOP/s"}
 def number_of(value: Any) -> float | None:
     """The figure as a number; None for words, flags and lists."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-# }}}

@@ -249,9 +249,6 @@ _COUNTING = (
 )
 
 
-# {{{ building the value, once nothing is wrong
-
-
 def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machine:
     """The machine with these values, which have passed all checks."""
     line = values["cache_line"]
@@ -367,6 +364,3 @@ def _sources(values: Values) -> dict[str, str]:
         if row["benchmark"]:
             found[f"bandwidths.mixes.{name}"] = row["benchmark"]
     return found
-
-
-# }}}

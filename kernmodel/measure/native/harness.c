@@ -48,8 +48,6 @@ static volatile sig_atomic_t running;
 static int shared_page = -1, mapped;
 static long page_bytes;
 
-/* {{{ clock and time */
-
 #if defined(__x86_64__)
 static inline uint64_t ticks(void)
 {
@@ -148,9 +146,6 @@ static long switches(void)
     return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* }}} */
-/* {{{ code that is given as bytes */
-
 static void reply(const char *text)
 {
     puts(text);
@@ -241,9 +236,6 @@ static void prepare_memory(void)
         numbers[i] = 0x3fb504f3;
 }
 
-/* }}} */
-/* {{{ buffers */
-
 static long huge_kib(const void *where)
 {
     char line[512];
@@ -296,9 +288,6 @@ static void make_buffer(int index, size_t bytes, int huge, size_t offset, const 
     printf("ok %ld %lu\n", huge_kib(start), (unsigned long)(uintptr_t)start);
     fflush(stdout);
 }
-
-/* }}} */
-/* {{{ samples */
 
 static int guarded(long repetitions, long argument)
 {
@@ -394,9 +383,6 @@ static void keep_log(long milliseconds, long repetitions, long argument)
     fflush(stdout);
 }
 
-/* }}} */
-/* {{{ after which bytes of others may run */
-
 #if defined(__x86_64__)
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -429,8 +415,6 @@ static int seal(void)
     return 1;
 }
 #endif
-
-/* }}} */
 
 static int pin(int processor)
 {

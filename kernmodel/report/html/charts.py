@@ -142,9 +142,6 @@ def stacked(name: str, parts: Sequence[tuple[int, str, float]], unit: str) -> Ba
     return Bar(name, tuple(segments))
 
 
-# {{{ the table behind a chart
-
-
 def _table(chart: Chart) -> Blocks:
     if chart.table is not None:
         return chart.table
@@ -175,6 +172,3 @@ def _of_bars(chart: BarChart) -> Table:
 
 def _written(value: float, axis: Axis) -> str:
     return prefixed(value, axis.unit) if axis.unit else f"{value:.6g}"
-
-
-# }}}

@@ -50,9 +50,6 @@ def time_names(predictions: Sequence[EcmPrediction]) -> tuple[str, ...]:
     return max(names, key=len)
 
 
-# {{{ one prediction
-
-
 def times_chart(
     answers: Sequence[EcmAnswer], labels: tuple[str, ...] = (), *, follows: str = "", place: int = 0
 ) -> BarChart:
@@ -123,10 +120,6 @@ def levels_chart(answers: Sequence[EcmAnswer], *, follows: str = "", place: int 
     frames = tuple(bars(answer.prediction) for answer in answers)
     title = "Prediction by the level that holds the data"
     return BarChart(title, about, Axis(CYCLES), ("prediction",), frames, follows=follows, place=place)
-
-
-# }}}
-# {{{ over a size
 
 
 def over_sizes_chart(answers: Sequence[EcmAnswer], name: str, *, follows: str = "") -> LineChart:
@@ -205,6 +198,3 @@ def _work(answer: EcmAnswer, *, of_updates: bool) -> float:
 
 def _is_wide(xs: Sequence[float]) -> bool:
     return min(xs) > 0 and max(xs) >= 20 * min(xs)
-
-
-# }}}

@@ -96,9 +96,6 @@ def _made(part: Part[Answer], show: Callable[[Answer], Html]) -> Html:
     return show(part.answer)
 
 
-# {{{ above
-
-
 def _inputs(ecm: EcmAnswer) -> tuple[Pair, ...]:
     return (
         *kernel_fields(ecm.nest, ecm.sizes),
@@ -129,10 +126,6 @@ def _tiles(answer: KernelReport) -> Html:
     return element(
         "div", [element("div", element("b", value), element("span", what)) for value, what in tiles], class_="tiles"
     )
-
-
-# }}}
-# {{{ sections
 
 
 def _prediction(ecm: EcmAnswer) -> Html:
@@ -224,10 +217,6 @@ def _sensitivity(found: SensitivityAnswer) -> Html:
     return html(chart, blocks_html(_without_inputs(sensitivity_report(found, "cy/CL"))))
 
 
-# }}}
-# {{{ how to repeat it
-
-
 def _repeat(answer: KernelReport) -> Html:
     lines = commands(_QUESTIONS, answer.kernel, answer.code)
     given = isinstance(answer.kernel.kernel, GivenText)
@@ -239,10 +228,6 @@ _QUESTIONS = (
     *("report -o page.html", "ecm", "traffic", "roofline --model all", "carm"),
     *("scaling", "blocking", "what-if --sensitivity"),
 )
-
-
-# }}}
-# {{{ blocks of a report
 
 
 def _groups(blocks: Blocks) -> Iterator[list[Block]]:
@@ -270,6 +255,3 @@ def _without_inputs(blocks: Blocks) -> Blocks:
     _, *rest = _groups(blocks)
     kept = (group for group in rest if not (isinstance(group[0], Heading) and group[0].text == "Notes"))
     return tuple(block for group in kept for block in group)
-
-
-# }}}

@@ -53,9 +53,6 @@ def _operations(nest: LoopNest) -> str:
     )
 
 
-# {{{ source
-
-
 def _source(answer: EcmAnswer) -> Html:
     nest, used = answer.nest, set(answer.loop.source_lines)
     marks = _marks(nest)
@@ -151,10 +148,6 @@ def _marked(line: str, marks: list[_Mark]) -> Iterator[object]:
     yield line[done:]
 
 
-# }}}
-# {{{ assembly
-
-
 def assembly(answer: EcmAnswer) -> Html:
     """The instructions of the loop with the cycles that they keep each port busy."""
     incore, loop = answer.incore, answer.loop
@@ -210,6 +203,3 @@ def _port(cycles: float, most: float) -> Html:
     return element(
         "td", decimal(cycles) if cycles else "", class_="port", style=f"--share:{share}%" if cycles else None
     )
-
-
-# }}}

@@ -74,9 +74,6 @@ _EDGE = 1.3
 """Factor by which common axes go beyond what they hold."""
 
 
-# {{{ one model
-
-
 def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGED) -> LineChart:
     """One model: roofs with their values, a point for each kernel and level, and arrows from version to version."""
     chart = charted[0][1]
@@ -199,10 +196,6 @@ def _measured(chart: Roofline, colour: int) -> Iterator[Series]:
         yield Series("measured", place, (f"{name}: {value}",), "crosses", colour, label=told)
 
 
-# }}}
-# {{{ memory share and impact
-
-
 def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
     """Which level serves how much of the bytes, and takes how much of the time."""
     levels = tuple(one.level for one in shares)
@@ -225,6 +218,3 @@ def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
         frames=(bars,),
         table=shares_section(shares),
     )
-
-
-# }}}

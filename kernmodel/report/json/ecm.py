@@ -94,9 +94,6 @@ def _scaling_json(point: ScalingPoint, prediction: EcmPrediction) -> Json:
     return doc.record(doc.plain(point), speedup=speedup, in_units=doc.in_units(point.cycles, prediction.work))
 
 
-# {{{ over cores
-
-
 def scaling_document(answers: Sequence[ScalingAnswer], unit: str | None) -> Json:
     """One entry of `points` for each point of sizes; `unit` is the unit of the report, None: the kernel's own rate."""
     from kernmodel.studies.scaling import unit_of_performance
@@ -125,10 +122,6 @@ def _scaling_row(row: ScalingRow, work: Work) -> Json:
     )
 
 
-# }}}
-# {{{ over machines
-
-
 def compare_document(answer: CompareAnswer) -> Json:
     """Every kernel on every machine; `prediction` is null where it failed, and `error` says why."""
     results = [_result(result) for result in answer.results]
@@ -153,6 +146,3 @@ def _on_machine(result: MachineResult, answer: EcmAnswer) -> Json:
         {"because": because_text(result)},
         doc.pick(result, "ratio", "ratio_domain"),
     )
-
-
-# }}}

@@ -106,9 +106,6 @@ def _row_json(row: InstructionReport) -> Json:
     return record(plain(row.instruction), pick(row, *names))
 
 
-# {{{ instruction tables
-
-
 def instruction_document(rows: Iterable[InstructionData], parameters: Parameters) -> Json:
     """Rows of an instruction table, with what describes the microarchitecture."""
     instructions = [_table_row(row) for row in rows]
@@ -131,6 +128,3 @@ def _table_row(row: InstructionData) -> Json:
         "full": _table_row(row.full) if row.full else None,
         "source": row.source,
     }
-
-
-# }}}

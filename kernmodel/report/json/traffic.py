@@ -68,9 +68,6 @@ def traffic_json(traffic: Traffic, machine: Machine) -> Json:
 _TRANSITION = ("symbol", "largest", "cache", "text")
 
 
-# {{{ simulated caches
-
-
 def simulation_document(simulation: Simulation) -> Json:
     """The answer of `kernmodel simulate` for a trace or one case."""
     from kernmodel.cachesim.run import by_level
@@ -88,6 +85,3 @@ def simulation_check_document(file: str, checked: Mapping[str, tuple[Difference,
     """The answer of `kernmodel simulate --cases`: what differs, case by case."""
     cases = [{"case": case, "ok": not found, "differences": found} for case, found in checked.items()]
     return document("kernmodel.simulation-check/1", file=file, cases=cases)
-
-
-# }}}

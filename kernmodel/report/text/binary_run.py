@@ -107,9 +107,6 @@ def _error(answer: BinaryRun, one: LiftedPrediction) -> str | None:
     return None if error is None else f"{error:+.1f} %"
 
 
-# {{{ blocks
-
-
 def _hot_section(answer: BinaryRun) -> Blocks:
     best = answer.best
     if best is None:
@@ -134,10 +131,6 @@ def _lines(function: Function, address: int) -> str:
     lines = function.block(address).lines
     shown = ", ".join(f"{one.file.rsplit('/', 1)[-1]}:{one.line}" for one in lines[:_SHOWN_LINES])
     return f"{shown}, …" if len(lines) > _SHOWN_LINES else shown
-
-
-# }}}
-# {{{ loops
 
 
 def _loop_section(answer: BinaryRun) -> Blocks:
@@ -177,10 +170,6 @@ def _span(function: Function, loop: Loop) -> str:
     return f"{file.rsplit('/', 1)[-1]}:{min(numbers)}-{max(numbers)}" if numbers else ""
 
 
-# }}}
-# {{{ where the data lie
-
-
 def _data_section(data: DataAnswer | None) -> Blocks:
     """Footprint and misses, the times of the ECM model, and the chart."""
     if data is None:
@@ -206,6 +195,3 @@ def _time_text(ecm: FunctionEcm) -> str:
     """T_OL ‖ T_nOL | T_L1L2 | …"""
     transfers = (f"{one.cycles:,.0f}" if one.known else UNKNOWN for one in ecm.transfers)
     return f"{ecm.t_ol:,.0f} ‖ {' | '.join((f'{ecm.t_nol:,.0f}', *transfers))}"
-
-
-# }}}

@@ -127,8 +127,6 @@ def _settled(sampling: Sampling) -> str:
     return f"{word}, counts differ by up to {sampling.spread:.2%} (tolerance {sampling.tolerance:.2%})"
 
 
-# {{{ layer conditions beside it
-
 _Row = tuple[str, str, float, float, "Difference | None"]
 """Path, kind of line, both numbers, and how they differ where they do not agree."""
 
@@ -180,6 +178,3 @@ def _reasons(differences: tuple[Difference, ...]) -> tuple[Line, ...]:
 
 def _words(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
-
-
-# }}}

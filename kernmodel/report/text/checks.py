@@ -69,9 +69,6 @@ def _written(value: float, unit: str) -> str:
     return f"{value:g} {unit}" if unit == "cores" else quantity(value, unit)
 
 
-# {{{ changes
-
-
 def _changes_section(answer: ChecksAnswer) -> Blocks:
     if answer.against is None:
         return ()
@@ -107,10 +104,6 @@ def _cycles(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
 
 
-# }}}
-# {{{ GitHub
-
-
 def github_lines(answer: ChecksAnswer) -> Iterator[str]:
     """An annotation for each assertion that does not hold, at the loop in the kernel's file if that is the user's own
     (GitHub, "Workflow commands for GitHub Actions", error and warning messages)."""
@@ -136,6 +129,3 @@ def _escaped(text: str) -> str:
 
 def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
-
-
-# }}}

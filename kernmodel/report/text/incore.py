@@ -259,9 +259,6 @@ def _row_sources(incore: InCore) -> Blocks:
     return table("Sources of the instruction data", columns, pairs)
 
 
-# {{{ tables of many
-
-
 def _loop_name(outcome: Outcome) -> str:
     """Label, line or address of a loop's first instruction."""
     first = outcome.loop.instructions[0]
@@ -305,5 +302,3 @@ BLOCK_COLUMNS = (
     left("code, or what is wrong with it", _block_text),
 )
 """Of one block of many."""
-
-# }}}

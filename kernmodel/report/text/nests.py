@@ -33,9 +33,6 @@ APART = Note(
 """What a sum over nests leaves out."""
 
 
-# {{{ the ECM prediction
-
-
 def seconds_of(one: Predicted) -> float | None:
     """Seconds of one execution of a nest; None where they are not known."""
     if isinstance(one.answer, KernmodelError) or "s" not in meaningful_units(one.answer.prediction.work):
@@ -95,10 +92,6 @@ def _limits(one: Predicted) -> str:
     return limit_short(one.answer.prediction) + (", calls left out" if one.answer.prediction.lacks_calls else "")
 
 
-# }}}
-# {{{ data traffic
-
-
 def bytes_of(one: Moved, path: int) -> float | None:
     """Bytes that cross a path of the hierarchy, by its number, in one execution of a nest."""
     if isinstance(one.answer, KernmodelError) or one.iterations is None:
@@ -135,9 +128,6 @@ def _bytes(value: float | None) -> str:
 
 def _method(one: Moved) -> str:
     return MISSING if isinstance(one.answer, KernmodelError) else one.answer.traffic.method
-
-
-# }}}
 
 
 def _place_columns() -> tuple[Column, ...]:

@@ -64,9 +64,6 @@ def subject_fields(subject: Subject) -> tuple[Pair, ...]:
     return (*source, *code_fields(subject.origin), *given)
 
 
-# {{{ one chart
-
-
 def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
     """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
     bound = f"at most {limit_of(chart)}, by {roof_name(chart.bound_by)}"
@@ -184,10 +181,6 @@ def shares_section(shares: Sequence[LevelShare]) -> Blocks:
     return table(title, columns, shares)
 
 
-# }}}
-# {{{ several kernels
-
-
 def _several(answer: RooflineAnswer) -> Blocks:
     title = f"Rooflines of {len(answer.kernels)} kernels on {answer.machine.name}, {count(answer.cores, 'core')}"
     origin = next((one.subject.origin for one in answer.kernels if one.subject.origin is not None), None)
@@ -260,6 +253,3 @@ def _performance(subject: Subject) -> str | None:
     """What is predicted: iterations where the kernel computes nothing."""
     performance, rate = subject.case.performance, subject.iterations_per_second
     return prefixed(performance, "FLOP/s") if performance else prefixed(rate, "It/s") if rate else None
-
-
-# }}}

@@ -38,9 +38,6 @@ _VARIED = {
 }  # fmt: skip
 
 
-# {{{ above the table
-
-
 def sweep_inputs(study: SweepStudy, first: Row | None) -> Blocks:
     """What all points share; `first` is a row with an answer, if there is one."""
     return (*fields(_title(study.grid, study.machines), *base_pairs(study, first)), Line(""))
@@ -74,10 +71,6 @@ def base_pairs(study: SweepStudy, first: Row | None) -> tuple[Pair, ...]:
     if first is not None and not varied & {"machine", "compiler", "flags"}:
         pairs.append(("code", str(first["code"])))
     return tuple(pairs)
-
-
-# }}}
-# {{{ the table
 
 
 def row_columns(study: SweepStudy, unit: str, known: Iterable[Row] = ()) -> tuple[Column, ...]:
@@ -134,10 +127,6 @@ def check_unit(row: Row, unit: str) -> None:
         raise UsageError(f"{unit} has no meaning for this kernel", where="--unit", todo=f"use one of {known}")
 
 
-# }}}
-# {{{ below the table
-
-
 @dataclass(slots=True)
 class Gathered:
     """What is printed below the rows of a study, gathered while they pass: memory does not grow with their number.
@@ -192,6 +181,3 @@ class Gathered:
         named = lines(title, (f"{place}: {error}" for place, error in self._failures), "warning")
         more = self.failed - len(self._failures)
         return (*named, Line(f"  … and {more} more")) if more else named
-
-
-# }}}

@@ -106,9 +106,6 @@ def _method_text(answer: TrafficAnswer) -> str:
     return traffic.method
 
 
-# {{{ layer conditions
-
-
 def carried_by(condition: LayerCondition) -> str:
     """The loops that carry the reuses of a condition ("j", "sweep")."""
     return carriers(condition) or MISSING
@@ -170,10 +167,6 @@ def _reuse_table(traffic: Traffic) -> Blocks:
     return table(
         "Reuses", columns, ((condition, reuse) for condition in traffic.conditions for reuse in condition.reuses)
     )
-
-
-# }}}
-# {{{ what moves
 
 
 def path_table(traffic: Traffic, machine: Machine) -> Blocks:
@@ -252,10 +245,6 @@ def access_table(traffic: Traffic, by: str = "") -> Blocks:
     )
     title = f"Traffic per reference{by} (cache lines per unit of work by the level that serves it)"
     return table(title, columns, traffic.accesses, always=True)
-
-
-# }}}
-# {{{ over sizes and cores
 
 
 TrafficUnit = Literal["CL", "B", "B/It"]
@@ -362,6 +351,3 @@ def _moved(unit: TrafficUnit, source: str, number: int, kind: str, answer: Traff
             low, high = (path.at(end) for end in ENDS)
             interval = replace(interval, low=low.evictions, high=high.evictions)
     return with_interval(value, interval, lambda lines: decimal(lines * factor), cause=False)
-
-
-# }}}

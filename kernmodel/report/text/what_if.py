@@ -65,9 +65,6 @@ def _percent(ratio: float) -> str:
     return f"the runtime {'falls' if ratio < 1 else 'rises'} by {abs(100 * (1 - ratio)):.3g} %"
 
 
-# {{{ changes of the machine
-
-
 def what_if_report(answer: WhatIfAnswer, unit: str, *, verbose: bool = False) -> Blocks:
     """Each change alone, the most valuable first, and all together; `unit` is the unit of the runtimes.
 
@@ -151,10 +148,6 @@ def _times(answer: WhatIfAnswer) -> Blocks:
     return table("Times of the model (cy/CL, at the clock of each case)", columns, cases)
 
 
-# }}}
-# {{{ all figures
-
-
 def sensitivity_report(answer: SensitivityAnswer, unit: str, *, verbose: bool = False) -> Blocks:
     """Every figure that matters, the greatest effect first; `unit` is the unit of the runtime.
 
@@ -206,10 +199,6 @@ def _without_effect(answer: SensitivityAnswer) -> Blocks:
         sections.setdefault(section or "top", []).append(name)
     pairs = ((section, ", ".join(names)) for section, names in sections.items())
     return fields("Without effect here (less than 0.05 %), from half to twice the value", *pairs)
-
-
-# }}}
-# {{{ ways to compile
 
 
 def code_report(answer: CodeAnswer, unit: str, *, verbose: bool = False) -> Blocks:
@@ -294,10 +283,6 @@ def _commands(answer: CodeAnswer) -> Blocks:
     return fields("Commands", *pairs)
 
 
-# }}}
-# {{{ what can be set
-
-
 def figures_report(figures: MachineFigures) -> Blocks:
     """Every figure of a machine file that can be set."""
     columns = (
@@ -310,6 +295,3 @@ def figures_report(figures: MachineFigures) -> Blocks:
     _, listed = table("", columns, figures.figures(), always=True)
     inputs = fields(f"Figures of {machine.name} that --set can change", *machine_fields(machine))
     return (*inputs, Line(""), listed)
-
-
-# }}}

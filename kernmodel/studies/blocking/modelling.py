@@ -216,8 +216,6 @@ def missed_lines(traffic: Traffic, cache: str) -> float:
     return level.load_misses + (level.store_misses if not number else 0.0)
 
 
-# {{{ the sets of a cache that a block maps to
-
 ROWS = 4096
 """Rows of a block that are looked at; more of them repeat what these do."""
 
@@ -263,6 +261,3 @@ def _share(moving: list[tuple[int, int]], level: CacheLevel) -> float:
         places = [place + step * k for place, k in product(places, range(count))][:ROWS]
     touched = {(place + offset) // line % sets for place in places for offset in row}
     return len(touched) / min(sets, len(row) * len(places))
-
-
-# }}}

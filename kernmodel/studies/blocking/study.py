@@ -271,9 +271,6 @@ def _nothing(found: _Found) -> str:
     return "blocking buys nothing: no block size makes the nest faster or moves less from memory"
 
 
-# {{{ the blocked source
-
-
 def blocks_in_words(blocks: Blocks) -> str:
     """ "blocks of 67 in j and 400 in i"."""
     return "blocks of " + " and ".join(f"{size} in {loop}" for loop, size in blocks.items())
@@ -306,6 +303,3 @@ def _made_for(answer: BlockingAnswer, best: Candidate) -> tuple[str, ...]:
         f"sizes: {', '.join(f'{name}={value}' for name, value in before.sizes.items()) or 'none'}",
         f"predicted: {cycles}; other machines and sizes need other blocks",
     )
-
-
-# }}}

@@ -103,9 +103,6 @@ def _one_of(entries: Mapping[str, Entry], key: str, choices: tuple[str, ...]) ->
     return value
 
 
-# {{{ assertions
-
-
 def _assertion(entry: Entry) -> Assertion:
     """The assertion that a text makes.
 
@@ -152,6 +149,3 @@ def _unit_among(entry: Entry, unit: str, units: tuple[str, ...]) -> str:
     if unit not in units:
         raise entry.error(f"unknown unit {unit!r}", f"use {' or '.join(units)}")
     return unit
-
-
-# }}}

@@ -79,9 +79,6 @@ def _place(answer: EcmAnswer) -> Location:
     return Location(answer.nest.file, first)
 
 
-# {{{ assertions
-
-
 def _verdict(answer: EcmAnswer, assertion: Assertion) -> Verdict:
     meaning = assertion.meaning
     if not isinstance(meaning, Bound):
@@ -169,5 +166,3 @@ _FACTS: Mapping[Fact, Callable[[EcmAnswer], tuple[bool, str]]] = {
     "no unknown instructions": _without(_UNKNOWN),
     "no warnings": _without(None),
 }
-
-# }}}

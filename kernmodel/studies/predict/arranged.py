@@ -116,9 +116,6 @@ def _is_placed(point: Point) -> bool:
     return bool(point.intensity) and point.flop_per_second > 0
 
 
-# {{{ shares of time
-
-
 def time_shares(subjects: Sequence[Subject], calls: Mapping[str, float]) -> tuple[float, ...]:
     """Of the time that all kernels take, the share of each.
 
@@ -156,9 +153,6 @@ def _once(calls: Mapping[str, float]) -> Note:
     often = ", ".join(f"{name} {count:g} times" for name, count in calls.items())
     others = "each other nest" if calls else "each nest"
     return Note("time-shares", f"shares of time: {often + ', ' if often else ''}{others} executed once", "assumption")
-
-
-# }}}
 
 
 def _outside(kernels: Sequence[Charted], axes: AxisLimits) -> tuple[Note, ...]:

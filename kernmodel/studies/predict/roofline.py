@@ -313,9 +313,6 @@ def _has_memory_roof(case: Case) -> bool:
         return False
 
 
-# {{{ kernels
-
-
 def _subjects(
     kernel: KernelRequest,
     code: CodeRequest,
@@ -431,10 +428,6 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
     return Subject(name, case, None, None, None, {}, found.loop, found.origin, found.notes)
 
 
-# }}}
-# {{{ several kernels
-
-
 def _own_points(kernels: Sequence[str], points: Sequence[Mapping[str, int]]) -> list[tuple[Mapping[str, int], ...]]:
     """The points of each kernel, without the sizes that it lacks and another kernel has."""
     if len(kernels) == 1 or not points[0]:
@@ -466,6 +459,3 @@ def _named(subjects: Sequence[Subject]) -> list[Subject]:
             unique, number = f"{name} ({number})", number + 1
         named.append(replace(subject, name=unique, case=replace(subject.case, name=unique)))
     return named
-
-
-# }}}

@@ -615,9 +615,6 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
     return found or method.stores(), (note,) if note else ()
 
 
-# {{{ keys: what the results of stages depend on; equal keys, equal results
-
-
 def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
     """What decides how a kernel is read and blocked."""
     chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros, kernel.taken, kernel.trip_counts
@@ -641,6 +638,3 @@ def method_key(kernel: KernelRequest) -> tuple[Hashable, ...]:
         return kernel.cache, None
     values = {field.name: getattr(kernel.simulation, field.name) for field in fields(kernel.simulation)}
     return kernel.cache, tuple({**values, "indirect": tuple(sorted(kernel.simulation.indirect.items()))}.values())
-
-
-# }}}

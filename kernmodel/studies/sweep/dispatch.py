@@ -41,9 +41,6 @@ _CODES = 2048
 """Codes that are kept for groups whose points lie in several batches."""
 
 
-# {{{ what is sent, and what is done there
-
-
 @dataclass(frozen=True, slots=True)
 class Work(Generic[View]):
     """What is asked of every point of a study.
@@ -145,9 +142,6 @@ def _stages_of(study: str) -> Stages:
         _worker.study, _worker.stages = study, Stages()
     stages: Stages = _worker.stages
     return stages
-
-
-# }}}
 
 
 @dataclass(slots=True)

@@ -79,9 +79,6 @@ class RowColumn:
         return f"{self.title} {self.unit}" if self.unit else self.title
 
 
-# {{{ the row of an answer
-
-
 def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     """The row of one answer: T_OL, T_nOL, T_call, every transfer time, T_ECM and the prediction per residence level
     (cy/CL), performance in every unit that has a meaning (None where a time is not known), saturation points, bytes
@@ -187,10 +184,6 @@ def _reuses(traffic: Traffic, machine: Machine) -> dict[str, Value]:
     return values
 
 
-# }}}
-# {{{ columns and rows
-
-
 def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[RowColumn, ...]:
     """The columns of a study on these machines, known before there is an answer."""
     names = dict.fromkeys(name for part in zip(*map(_parts, machines), strict=True) for one in part for name in one)
@@ -265,6 +258,3 @@ def row_of(axes: Sequence[Axis], coordinates: Sequence[object], outcome: Outcome
 def complete(columns: Sequence[RowColumn], row: Row) -> Row:
     """The row with all columns, in their order; None where it has no value."""
     return {column.name: row.get(column.name) for column in columns}
-
-
-# }}}

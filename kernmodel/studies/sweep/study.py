@@ -71,9 +71,6 @@ def _dimensions(varied: Varied) -> Iterator[tuple[str, str, Sequence[Any]]]:
     yield from (("size", name, values) for name, values in varied.sizes.items())
 
 
-# {{{ the study
-
-
 @dataclass(frozen=True, slots=True)
 class SweepStudy:
     """A grid that has passed all checks.
@@ -201,6 +198,3 @@ def _check_kernel(grid: Grid) -> None:
         from kernmodel.source.nest.tiling import tile
 
         tile(nest, blocks)
-
-
-# }}}

@@ -131,9 +131,6 @@ def grid(defines: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, int], ...]:
     return tuple(dict(zip(names, point, strict=True)) for point in product(*defines.values()))
 
 
-# {{{ blocks and changes
-
-
 def parse_blocks(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """`--block LOOP=VALUES` options to block sizes by loop variable.
 
@@ -241,6 +238,3 @@ def _number_of(text: str) -> tuple[float, str] | None:
         return float(number), "x" if sign else ""
     units = next((factors for factors in FACTORS.values() if unit in factors), None)
     return None if units is None else (float(number) * units[unit], next(iter(units)))
-
-
-# }}}

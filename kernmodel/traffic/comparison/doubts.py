@@ -95,9 +95,6 @@ def _of_notes(symbolic: Traffic) -> Iterator[Doubt]:
             yield Doubt(_NOTED[note.code], note.text)
 
 
-# {{{ volumes and sets
-
-
 @dataclass(frozen=True, slots=True)
 class _Filling:
     """How what a loop uses again fills the sets of a cache: the share of these lines that lie in overfull sets, and the
@@ -201,10 +198,6 @@ def _near(condition: LayerCondition, share: float, filling: _Filling | None) -> 
     return Doubt(code, text, condition.cache)
 
 
-# }}}
-# {{{ ends of rows, and structures
-
-
 def _of_rows(working_set: WorkingSet, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(working_set, line_bytes)
     if share > TOLERANCE * (1 + share):  # two numbers differ relative to the larger one
@@ -295,6 +288,3 @@ def _straddles(group: ReferenceGroup, working_set: WorkingSet, line_bytes: int) 
     }
     uneven = any(2 * abs(other) > line_bytes and other % line_bytes != 0 for other in group.strides)
     return 2 * stride > line_bytes and uneven and len(places) > 1
-
-
-# }}}

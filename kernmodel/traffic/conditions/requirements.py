@@ -191,8 +191,6 @@ def in_few_sets(condition: LayerCondition) -> str:
     return f" in {condition.few_sets}" if condition.few_sets else ""
 
 
-# {{{ at which size a layer condition breaks, exactly
-
 LARGEST = 2**62
 """Sizes beyond this are not looked at: no array has so many elements."""
 
@@ -259,6 +257,3 @@ def solution(symbol: str, largest: int | None, required: Formula, sizes: Mapping
     if largest == 0:
         return f"no {symbol}{given}"
     return f"{symbol} ≤ {largest}{given}"
-
-
-# }}}

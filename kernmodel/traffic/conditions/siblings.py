@@ -240,9 +240,6 @@ def _named(sequence: NestSequence, part: int | Body) -> str:
     return "+".join(sequence.names[number] for number in _numbers(part))
 
 
-# {{{ in the reuse of one nest
-
-
 def with_neighbours(analysis: Analysis) -> Analysis:
     """The reuse of a nest with what it finds of others in place of what it finds of itself over the loops that it
     shares with them."""
@@ -289,6 +286,3 @@ def _rate(reuse: StreamReuse, one: Neighbour, known: Mapping[int, SelfReuse]) ->
     if not one.again or one.loop == SWEEP:
         return NEVER, None
     return (own.rate, own) if own is not None and not moves else (None, None)
-
-
-# }}}

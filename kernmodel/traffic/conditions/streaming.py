@@ -104,9 +104,6 @@ def _taken(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> dict[
     return taken
 
 
-# {{{ what the stores send
-
-
 def _streamed(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> tuple[Streamed, ...]:
     """Lines, whole or in part, that leave the combining buffers."""
     written = tuple(part for stream in nest.streams if (part := _part(stream, "write")))
@@ -163,10 +160,6 @@ def writes_whole_lines(stream: Stream, nest: SizedNest, line_bytes: int) -> bool
     return len(places) * stream.element_bytes >= stride.magnitude
 
 
-# }}}
-# {{{ notes
-
-
 def _notes(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> tuple[Note, ...]:
     written = [stream for stream in nest.streams if stream.is_written]
     notes = []
@@ -190,6 +183,3 @@ def _notes(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> tuple
 def _names(streams: Iterable[Stream]) -> str:
     written = (reference.access for stream in streams for reference in stream.references)
     return ", ".join(dict.fromkeys(access.text for access in written if access.kind == "write"))
-
-
-# }}}

@@ -88,9 +88,6 @@ def _part(spend: Effort) -> Effort:
     )
 
 
-# {{{ the traffic of a nest in its inner caches alone: what goes on further out does not change it, and costs most
-
-
 @dataclass(frozen=True, slots=True)
 class InnerCaches:
     """A nest in the first caches of a machine, for any layout.
@@ -139,6 +136,3 @@ def _inner(hierarchy: Hierarchy, depth: int) -> Hierarchy:
         )
 
     return replace(hierarchy, levels=tuple(alone(spec) for spec in hierarchy.levels[:depth]))
-
-
-# }}}

@@ -149,9 +149,6 @@ def _sweeps_reason(work: Work, number: int, half: int | None, difference: float,
     return f"{sweeps} were simulated{after}: the last two count the same"
 
 
-# {{{ windows at places spread over a nest whose sweeps are too long to simulate whole
-
-
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """What was counted at a place, with the share of all iterations that it stands for."""
@@ -388,6 +385,3 @@ def _mirrored(number: int, base: int) -> float:
         scale /= base
         value += digit * scale
     return value
-
-
-# }}}
