@@ -27,11 +27,29 @@ def output_file(path: str, option: str = "") -> Path:
         raise UsageError("is a directory", where=where, todo="give the name of a file to write")
     if not target.parent.is_dir():
         raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
-    # a regular file is replaced by one beside it; a device or a pipe is written into
-    written = target if target.exists() and not target.is_file() else target.parent
-    if not os.access(written, os.W_OK):
-        raise UsageError(f"nothing may be written in {written}", where=where, todo="give another place")
+    refusing = _refusing(Path(os.path.realpath(target)))
+    if refusing is not None:
+        raise UsageError(f"nothing may be written in {refusing}", where=where, todo="give another place")
     return target
+
+
+def _refusing(target: Path) -> Path | None:
+    """What keeps `write_file` from writing a file: the file that is there, or its folder; None where nothing does.
+
+    A regular file is replaced by one beside it, so that one is made there on trial: permissions alone do not tell, as
+    root has them in folders that take no files (/proc). A device or a pipe is written into.
+    """
+    if target.exists() and not os.access(target, os.W_OK):
+        return target
+    if target.exists() and not target.is_file():
+        return None
+    from tempfile import TemporaryFile
+
+    try:
+        with TemporaryFile(dir=target.parent):
+            return None
+    except OSError:
+        return target.parent
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kernmodel.cli import main as entry
 from kernmodel.errors import AmbiguousLoopError, Location, ToolError
+from kernmodel.output_files import output_file
 
 ECM = ("ecm", "-m", "clx", "stencil")
 
@@ -119,10 +120,20 @@ def test_an_output_file_that_cannot_be_written(run, tmp_path):
     )
 
 
-def test_a_place_where_nothing_may_be_written_is_refused_before_any_work(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    outcome = run("machine", "probe", "-o", tmp_path / "mine.yml")
-    assert_refused(outcome, 2, f"--output {tmp_path / 'mine.yml'}: nothing may be written in {tmp_path}")
+def test_a_folder_that_takes_no_files_is_refused_before_any_work_whoever_asks(run, tmp_path, monkeypatch):
+    """Root may write in /proc by its permissions, and cannot: a file is made there on trial."""
+    monkeypatch.setattr("kernmodel.api.measuring.probe_machine", None)  # to call it is a bug
+    link = tmp_path / "link.yml"
+    link.symlink_to("/proc/none.yml")
+    assert_refused(run("machine", "probe", "-o", link), 2, f"--output {link}: nothing may be written in /proc")
+
+
+def test_trying_a_place_changes_nothing_there(tmp_path):
+    kept = tmp_path / "mine.yml"
+    kept.write_text("kept")
+    assert output_file(str(kept)) == kept
+    assert output_file(str(tmp_path / "new.yml")) == tmp_path / "new.yml"
+    assert ([*tmp_path.iterdir()], kept.read_text()) == ([kept], "kept")
 
 
 def test_a_compiler_that_is_missing(run):
