@@ -217,6 +217,14 @@ class Isa(ABC):
             ToolError: the assembler that reading it takes is missing.
         """
 
+    def assemble(self, text: str, file: str, syntax: str | None = None) -> bytes:
+        """The machine code of lines of assembly; `file` names them in messages, `syntax` is found by evidence if None.
+
+        Raises:
+            AssemblyError: a line is rejected; ToolError: the assembler is missing.
+        """
+        raise AssemblyError(f"{self.name} code cannot be assembled", where=file, todo="give machine code")
+
     def evidence(self, text: str) -> int | None:
         """How many lines of a listing can be of this instruction set; None: by its text it is not told from others."""
         return None

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import cache
 
 from kernmodel.isa import isa_of
-from kernmodel.isa.assembler import assemble
-from kernmodel.isa.x86.listing import target
 from kernmodel.measure.host_topology import features_of, first_processor
 
 SAVE, DATA = 0x22000000, 0x24000000
@@ -44,9 +42,7 @@ def assembled(text: str) -> bytes:
     Raises:
         AssemblyError: the assembler rejects a line; ToolError: there is none.
     """
-    data = assemble(f".text\n{text}\n", target("intel"), file="<code to be measured>")
-    sections = isa_of("x86-64").read_object(data, "<code to be measured>").sections
-    return b"".join(section.data for section in sections if section.name == ".text")
+    return isa_of("x86-64").assemble(f"{text}\n", "<code to be measured>", "intel")
 
 
 def start_value(register: str) -> int:

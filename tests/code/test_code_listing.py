@@ -17,7 +17,6 @@ from kernmodel import isa
 from kernmodel.code.listing import decode_elf, read_file, read_listing
 from kernmodel.errors import AssemblyError, ToolError
 from kernmodel.isa.assembler import assemble, statements
-from kernmodel.isa.elf import read_elf
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.isa.x86.listing import target
 from kernmodel.isa.x86.syntax import detect_syntax, for_assembler
@@ -141,9 +140,7 @@ def test_decoding_what_was_assembled_gives_it_back(code: list[tuple[str, str, li
 def test_both_syntaxes_mean_the_same(code: list[tuple[str, str, list[object]]]) -> None:
     text = "".join(f"\t{line}\n" for line, _, _ in code)
     formatter = iced_x86.Formatter(iced_x86.FormatterSyntax.GAS)
-    code_bytes = next(
-        s.data for s in read_elf(assemble(text, target("intel"), file="x"), "x").sections if s.name == ".text"
-    )
+    code_bytes = isa.isa_of("x86-64").assemble(text, "x", "intel")
     att = "".join(f"\t{formatter.format(item)}\n" for item in iced_x86.Decoder(64, code_bytes))
     assert meanings(read_listing(att, "x", syntax="att")) == meanings(read_listing(text, "x", syntax="intel"))
 

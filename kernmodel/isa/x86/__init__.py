@@ -68,6 +68,11 @@ class X86(Isa):
 
         return read_listing(text, file, syntax)
 
+    def assemble(self, text: str, file: str, syntax: str | None = None) -> bytes:
+        from kernmodel.isa.x86.listing import machine_code
+
+        return machine_code(text, file, syntax)
+
     def evidence(self, text: str) -> int:
         from kernmodel.isa.x86.syntax import evidence
 

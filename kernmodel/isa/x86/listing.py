@@ -20,7 +20,7 @@ from kernmodel.isa.elf import (
 )
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.isa.x86.decode import disassemble, translate
-from kernmodel.isa.x86.image import CodeImage, code_image
+from kernmodel.isa.x86.image import CodeImage, code_image, read_image
 from kernmodel.isa.x86.syntax import (
     Syntax,
     detect_syntax,
@@ -66,7 +66,7 @@ def read_listing(text: str, file: str, syntax: str | None = None) -> Listing:
     check_length(text, file)
     masm = is_masm(text)
     found: Syntax = "intel" if masm else detect_syntax(text)
-    chosen: Syntax = found if syntax is None else "att" if syntax == "att" else "intel"
+    chosen = found if syntax is None else _known(syntax)
     given = _assemble_masm(text, file) if masm else _assemble(text, chosen, file)
     instructions = tuple(_instructions(given))
     if not instructions:
@@ -74,6 +74,22 @@ def read_listing(text: str, file: str, syntax: str | None = None) -> Listing:
         raise AssemblyError("holds no code in its text sections", where=file, todo=todo)
     labels = sorted((symbol.address, symbol.name) for symbol in given.image.symbols)
     return Listing(file, ISA, chosen, instructions, tuple((name, address) for address, name in labels))
+
+
+def machine_code(text: str, file: str, syntax: str | None = None) -> bytes:
+    """The bytes of a listing's text section; arguments as of `read_listing`, GNU as takes the lines as they stand.
+
+    Raises:
+        AssemblyError: GNU as rejects a line.
+        ToolError: no GNU as.
+    """
+    chosen = detect_syntax(text) if syntax is None else _known(syntax)
+    image = read_image(assemble(text, target(chosen), file=file), file)
+    return b"".join(section.data for section in image.sections if section.name == ".text")
+
+
+def _known(syntax: str) -> Syntax:
+    return "att" if syntax == "att" else "intel"
 
 
 @dataclass(frozen=True, slots=True)
