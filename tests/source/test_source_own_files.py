@@ -10,6 +10,8 @@ from kernmodel.errors import SourceError
 from kernmodel.source.load import FoundNest, find_nests, list_nests, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.preprocess import preprocess
+from kernmodel.source.parse.syntax import c_ast, c_generator, parse_program, walk
+from kernmodel.source.parse.tree import copied
 from kernmodel.source.text import other_bodies_blanked
 from kernmodel.user_files import GivenText
 
@@ -411,3 +413,52 @@ def test_nests_in_the_cases_of_a_switch_stand_under_its_condition() -> None:
     for number in (1, 2):
         nest = nest_of(text, nest=number)
         assert [note.where.line for note in nest.notes if note.code == "branch"] == [1]  # type: ignore[union-attr]
+
+
+GLOBALS = """
+int n = 100; int half = n / 2; int rows; static const int columns = 7;
+enum { FIRST = 3, LAST }; double x[200], y[200]; double *p = x;
+"""
+FUNCTIONS = (
+    "void reads(void) { for (int i = FIRST; i < n; i++) x[i] = p[i]; }",
+    "void writes(int k) { n = k; if (k > 3) n = k / 2; for (int i = 0; i < n; i++) x[i] = 1.0; }",
+    "void through(int k) { n = k; if (k > 3) n = 9; for (int i = LAST; i < half; i++) x[i] = 1.0; }",
+    "void hides(int half, double *x) { double *p = y; for (int i = 0; i < half; i++) x[i] = p[i]; }",
+    "void sets(void) { rows = 5; p = y; for (int i = 0; i < rows; i++) x[i] = p[i]; }",
+    "void last(void) { for (int i = 0; i < rows; i++) for (int j = 0; j < columns; j++) x[i * columns + j] = p[j]; }",
+    "void twice(void) { rows = 5; for (int i = 0; i < rows; i++) y[i] = p[i]; rows = 6; for (int i = 0; i < rows; i++) "
+    "y[i] += x[i]; }",
+)
+
+
+@pytest.mark.parametrize("order", [FUNCTIONS, FUNCTIONS[::-1]], ids=["as-written", "reversed"])
+def test_a_function_says_nothing_of_the_variables_of_the_file_in_another(
+    order: tuple[str, ...], tmp_path: Path
+) -> None:
+    def nests_of(text: str) -> list[FoundNest]:
+        (tmp_path / "x.c").write_text(GLOBALS + text)
+        return list(find_nests(str(tmp_path / "x.c")))
+
+    together = nests_of("\n".join(order))
+    alone = [one for number, function in enumerate(order) for one in nests_of("\n" * number + function)]
+    assert len(alone) == 8 and [told(one) for one in together] == [told(one) for one in alone]
+    bounds = {one.function: str(one.nest.loops[0].stop) for one in together if isinstance(one.nest, LoopNest)}
+    assert bounds["reads"] == "100" and bounds["hides"] == "half" and bounds["sets"] == "5"
+
+
+def told(one: FoundNest) -> tuple[object, ...]:
+    """What is read of a nest, without the text of its file."""
+    nest = one.nest
+    read = (str(nest),) if isinstance(nest, SourceError) else (nest.loops, nest.arrays, nest.accesses, nest.defaults)
+    return one.function, one.location, *read
+
+
+def test_a_copy_of_a_tree_has_its_own_parts_once_each() -> None:
+    function = parse_program("struct pair { int k; } a, b; void f(int n) { int i = n, j = 2; }", "x.c", {}).functions[0]
+    kind = c_ast.Struct("pair", None)
+    block = c_ast.Compound([c_ast.Typedef("one", [], [], kind), c_ast.Typedef("two", [], [], kind), function])
+    copy = copied(block)
+    assert copy.block_items[0].type is copy.block_items[1].type is not kind
+    assert c_generator.CGenerator().visit(copy) == c_generator.CGenerator().visit(block)
+    assert not {id(node) for node in walk(copy)} & {id(node) for node in walk(block)}
+    assert [node.coord for node in walk(copy)] == [node.coord for node in walk(block)]

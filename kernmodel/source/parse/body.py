@@ -34,7 +34,6 @@ from kernmodel.source.parse.syntax import (
     statements,
     subscripts,
     written,
-    written_names,
 )
 from kernmodel.source.parse.tree import called_name
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
@@ -411,7 +410,7 @@ class Body:
     def forget(self, statements_: Sequence[Node]) -> None:
         """Forget the integers that these statements of a loop write, whose values at its start are not known."""
         for statement in statements_:
-            for name, _ in written_names(statement):
+            for name, _ in self.scope.program.writes(statement):
                 kept = name in self.scope.moving or name in self._variables
                 if name in self.scope.scalars and not kept and self.scope.writes(name) > 1:
                     self.scope.values.pop(name, None)

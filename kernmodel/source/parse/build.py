@@ -20,7 +20,7 @@ from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
 from kernmodel.source.parse.selections import RARE
-from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk, written_names
+from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
 
 def choose_function(program: Program, wanted: str | None) -> Node:
@@ -72,7 +72,7 @@ def _refuse_other_loops(program: Program, *functions: Node) -> None:
     for function in functions:
         for node in walk(function.body):
             if isinstance(node, (c_ast.While, c_ast.DoWhile)):
-                raise Scope(program, function).unsupported(
+                raise Scope.of(program, function).unsupported(
                     "a while loop is not supported", node, "write it as a for-loop with a counter"
                 )
 
@@ -118,7 +118,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         UnsupportedKernelError: the nest holds what the models do not cover.
         SourceError: an undeclared name, a step without value.
     """
-    scope, chain, statement = Scope(program, function), found.levels, found.levels[0].statement
+    scope, chain, statement = Scope.of(program, function), found.levels, found.levels[0].statement
     refuse_jumps(found, scope)
     scope.moving = advancing(found)
     before = _read_until(found, scope)
@@ -226,10 +226,10 @@ def _read_until(found: Chain, scope: Scope) -> dict[str, Formula]:
     Returns:
         What integers that one loop writes are before it.
     """
-    scope.changing = frozenset(name for name, _ in written_names(found.levels[0].statement))
+    scope.changing = frozenset(name for name, _ in scope.program.writes(found.levels[0].statement))
     for loop in found.repeated:
         take_repeating(loop, scope)
-    repeated = {id(node) for loop in found.repeated[:1] for node in walk(loop.stmt)}
+    repeated = frozenset[int]().union(*(scope.program.once(_inside, loop.stmt) for loop in found.repeated[:1]))
     entered = False
     for statement in found.passed:
         if not entered and id(statement) in repeated:
@@ -245,9 +245,14 @@ def _read_until(found: Chain, scope: Scope) -> dict[str, Formula]:
     return before
 
 
+def _inside(node: Node) -> frozenset[int]:
+    """The `id` of each part of a node."""
+    return frozenset(map(id, walk(node)))
+
+
 def _forget(loop: Node, scope: Scope) -> None:
     """Forget the integers that a loop writes, and that are written elsewhere too."""
-    for name, _ in written_names(loop.stmt):
+    for name, _ in scope.program.writes(loop.stmt):
         if scope.writes(name) > 1 and name in scope.scalars and name not in scope.moving:
             scope.values.pop(name, None)
 
@@ -281,7 +286,7 @@ def _take_integers(statement: Node, scope: Scope) -> None:
     """Take what a statement declares and sets: of what is executed one after the other the last counts."""
     scope.declare(statement)
     plain = isinstance(statement, c_ast.Assignment) and statement.op == "="
-    for name, node in written_names(statement):
+    for name, node in scope.program.writes(statement):
         known = scope.scalars.get(name)
         if known is None or known.kind != "integer" or name in scope.moving or scope.writes(name) <= 1:
             continue

@@ -69,7 +69,7 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
     """The chains in a body that is executed within the loops `above`."""
     opened, conditions = _opened(body)
     places = [place for place, item in enumerate(opened) if _is_loop(item)]
-    inner = [node for place in places for node in innermost(opened[place])]
+    inner = [innermost(opened[place]) for place in places]
     above = replace(above, conditions=(*above.conditions, *conditions))
     for number, place in enumerate(places):
         loop = opened[place]
@@ -83,8 +83,8 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
             around = replace(above, levels=(*above.levels[:-1], level))
         else:
             around = replace(above, passed=(*above.passed, *opened[:place]))
-        mine = {id(node) for node in innermost(loop)}
-        around = replace(around, beside=(*around.beside, *(node for node in inner if id(node) not in mine)))
+        others = [node for found in (*inner[:number], *inner[number + 1 :]) for node in found]
+        around = replace(around, beside=(*around.beside, *others))
         yield from _of_loop(loop, around if above.levels else replace(around, beside=()))
 
 

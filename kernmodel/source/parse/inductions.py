@@ -47,7 +47,7 @@ def inductions(found: Chain, scope: Scope) -> dict[str, Induction]:
     writes: dict[str, list[tuple[int, Node]]] = {}
     for level, part in enumerate(found.levels):
         for statement in (*part.before, *part.after):
-            for name, node in written_names(statement):
+            for name, node in scope.program.writes(statement):
                 writes.setdefault(name, []).append((level, node))
     result = {}
     for name, nodes in writes.items():

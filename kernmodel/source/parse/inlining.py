@@ -10,12 +10,11 @@ the function does, whose nests stand on their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.standard_headers import ASSEMBLY, is_known_function
-from kernmodel.source.parse.tree import LOOPS, Node, called_name, slots, walk, written_names
+from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, slots, walk, written_names
 
 _MOST_NODES = 20_000
 """Nodes of the syntax tree that inlining may add to a function."""
@@ -26,7 +25,7 @@ def inline_calls(functions: Sequence[Node]) -> None:
     """Inline the calls that stand in loops of these functions."""
     known = {function.decl.name: function for function in functions}
     called = {name for function in functions for name in _called(function.body)}
-    fitting = {name: deepcopy(known[name]) for name in known if name in called and _fits(name, known, ())}
+    fitting = {name: copied(known[name]) for name in known if name in called and _fits(name, known, ())}
     if fitting:
         for function in functions:
             _Inliner(function, fitting).inline()
@@ -111,7 +110,7 @@ class _Inliner:
         body = self._body(node, result)
         if body is None:
             return node
-        kind = deepcopy(function.decl.type.type)
+        kind = copied(function.decl.type.type)
         _declarator(kind).declname = result
         before += [c_ast.Decl(result, [], [], [], [], kind, None, None, node.coord), body]
         return c_ast.ID(result, node.coord)
@@ -140,7 +139,7 @@ class _Inliner:
 
     def _instance(self, function: Node, arguments: Sequence[Node]) -> Node:
         """The body of a function with its arguments: in place of its parameters, or as variables set to them."""
-        body = deepcopy(function.body)
+        body = copied(function.body)
         changed = {name for name, _ in written_names(body)}
         declared = {part.name for part in walk(body) if isinstance(part, c_ast.Decl) and part.name}
         places: dict[str, Node] = {name: c_ast.ID(self._fresh(name)) for name in sorted(declared)}
@@ -151,7 +150,7 @@ class _Inliner:
             if parameter.name not in changed and (pointer or simple):
                 places[parameter.name] = argument
                 continue
-            own = deepcopy(parameter)
+            own = copied(parameter)
             own.name, own.init, own.storage = self._fresh(parameter.name), argument, []
             if isinstance(own.type, c_ast.ArrayDecl):
                 own.type = c_ast.PtrDecl([], own.type.type)
@@ -250,7 +249,7 @@ def _each_part(node: Node, change: Callable[[Node], Node]) -> None:
 def replaced(node: Node, places: Mapping[str, Node]) -> Node:
     """A tree with other expressions in the place of names, also where it declares them."""
     if isinstance(node, c_ast.ID):
-        return deepcopy(places[node.name]) if node.name in places else node
+        return copied(places[node.name]) if node.name in places else node
     if isinstance(node, c_ast.StructRef):
         node.name = replaced(node.name, places)
         return _through_address(node)

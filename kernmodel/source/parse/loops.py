@@ -8,7 +8,7 @@ from kernmodel.source.model import ROW_LENGTH, Loop
 from kernmodel.source.parse.c_types import INT
 from kernmodel.source.parse.chains import Level
 from kernmodel.source.parse.scope import Scope
-from kernmodel.source.parse.syntax import Node, c_ast, walk, written_names
+from kernmodel.source.parse.syntax import Node, c_ast, walk
 
 _SUPPORTED = "write the loop as for (i = start; i < stop; i += constant), with <, <=, >, >= or != in either direction"
 _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
@@ -35,7 +35,7 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
         raise scope.unsupported(f"the loop over {name} starts from another variable {name}", statement, _SUPPORTED)
     scope.values[name] = variable(name) if row is None else row + variable(name)
     step = _step(statement, name, scope)
-    for written, node in written_names(statement.stmt):
+    for written, node in scope.program.writes(statement.stmt):
         if written == name:
             raise scope.unsupported(f"the loop variable {name} is changed in the loop's body", node, _SUPPORTED)
     stop = None

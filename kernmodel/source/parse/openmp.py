@@ -18,12 +18,17 @@ _KINDS: dict[str, Scheduling] = {"static": "static", "dynamic": "dynamic", "guid
 
 def parallel_of(program: Program, function: Node, found: Chain) -> Parallel | None:
     """How the outermost pragma that divides a loop of a chain does so; None: none divides one."""
-    said = {id(loop): text for loop, text in _pragmas(function.body)}
+    said = program.once(_said, function)
     for number, level in enumerate(found.levels):
         text = said.get(id(level.statement), "")
         if _DIVIDES.search(text):
             return _read(text, number, len(found.levels) - number, program, level.statement)
     return None
+
+
+def _said(function: Node) -> dict[int, str]:
+    """The pragma of each loop of a function that has one, by the loop's `id`."""
+    return {id(loop): text for loop, text in _pragmas(function.body)}
 
 
 def _pragmas(body: Node) -> Iterator[tuple[Node, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernmodel.errors import SourceError
 from kernmodel.patterns import pattern
@@ -17,9 +17,8 @@ def updates_said(program: Program, function: Node, nest: Node) -> float | None:
     Raises:
         SourceError: a pragma of kernmodel that cannot be read, two that differ, one outside of a function.
     """
-    for node in program.globals:
-        if _own(node):
-            raise _wrong(program, node, "stands outside of a function", "write it before the loop nest")
+    for node in program.once(_owned, program.globals):
+        raise _wrong(program, node, "stands outside of a function", "write it before the loop nest")
     said = [(node, _updates(program, node)) for node in _pragmas_of(function, nest)]
     for node, number in said[1:]:
         if number != said[0][1]:
@@ -44,6 +43,10 @@ def _opened(node: Node) -> Iterator[Node]:
             yield from _opened(item)
         else:
             yield item
+
+
+def _owned(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    return tuple(filter(_own, nodes))
 
 
 def _own(node: Node) -> bool:

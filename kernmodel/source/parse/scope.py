@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -40,7 +41,6 @@ from kernmodel.source.parse.syntax import (
     subscripts,
     walk,
     written,
-    written_names,
 )
 from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name
 from kernmodel.value_types import dataclass
@@ -88,7 +88,7 @@ MOST_CALLS = 8
 
 
 class Scope:
-    """The names of one function while its statements are read in order.
+    """The names of one function while its statements are read in order, or those of a file (`function` is None).
 
     Attributes:
         arrays, scalars: what is declared.
@@ -106,9 +106,11 @@ class Scope:
         stepping: whether `i++` in an index moves i, as it does where the index is read once.
     """
 
-    def __init__(self, program: Program, function: Node) -> None:
+    def __init__(self, program: Program, several: frozenset[str]) -> None:
+        """The scope of the file; what variables are set to where they are declared does not count for `several`."""
         self.program = program
-        self.function = function
+        self.function: Node = None
+        self.given: dict[str, int] = {}
         self.arrays: dict[str, DeclaredArray] = {}
         self.scalars: dict[str, ElementType] = {}
         self.values: dict[str, Formula] = {}
@@ -126,20 +128,32 @@ class Scope:
         self._within: list[str] = []
         self._unread: dict[str, UnsupportedKernelError] = {}
         self._types: dict[str, Node] = {}
-        self._writes = Counter(name for name, _ in written_names(function))
+        self._writes = Counter(dict.fromkeys(several, 2))
         for node in program.globals:
             self.declare(node)
+
+    @classmethod
+    def of(cls, program: Program, function: Node) -> Scope:
+        """The scope of a function: the names of its file, which are read once for all functions, and its parameters."""
+        writes = Counter(name for name, _ in program.writes(function))
+        several = program.once(_initialised, program.globals) & {name for name, count in writes.items() if count > 1}
+        scope = copy(program.once(cls, program, several))
+        vars(scope).update({name: copy(one) for name, one in vars(scope).items() if isinstance(one, (dict, list))})
+        scope.function, scope._writes = function, writes
+        scope._take_parameters()
+        return scope
+
+    def _take_parameters(self) -> None:
         for known, element in self.scalars.items():
             # a variable of the file that the function only reads is set elsewhere, as a parameter is
             if element.kind == "integer" and element.size_bytes and not self._writes[known]:
                 self.values.setdefault(known, size(known))
-        self.given: dict[str, int] = {}
-        parameters = getattr(function.decl.type, "args", None)
+        parameters = getattr(self.function.decl.type, "args", None)
         for number, node in enumerate(parameters.params if parameters else ()):
             self.declare(node, parameter=True)
             name = getattr(node, "name", None)
-            if name in self.values and name not in program.preprocessed.values:
-                self._take_argument(name, argument_of(program, function, number))
+            if name in self.values and name not in self.program.preprocessed.values:
+                self._take_argument(name, argument_of(self.program, self.function, number))
 
     def location(self, node: Node) -> Location:
         """Where the node stands in the user's file."""
@@ -268,7 +282,9 @@ class Scope:
 
     def _again(self, member: str) -> bool:
         """Whether a function uses a member that is an array more than once, so that pointers may share it."""
-        parts = (node for node in walk(self.function.body) if isinstance(node, (c_ast.ID, c_ast.StructRef)))
+        used_in = self.program.functions if self.function is None else (self.function,)
+        nodes = (node for function in used_in for node in walk(function.body))
+        parts = (node for node in nodes if isinstance(node, (c_ast.ID, c_ast.StructRef)))
         uses = (node.name if isinstance(node, c_ast.ID) else written(node) for node in parts)
         return list(uses).count(member) > 1
 
@@ -278,7 +294,7 @@ class Scope:
 
     def point_perhaps(self, statement: Node) -> None:
         """Note the pointers that change within a statement that may be executed any number of times, or never."""
-        for name, node in written_names(statement):
+        for name, node in self.program.writes(statement):
             value = getattr(node, "rvalue", None) if getattr(node, "op", "") == "=" else None
             if isinstance(node, c_ast.UnaryOp) and node.op == "&":
                 continue  # a call sets it: an array of its own
@@ -669,6 +685,12 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
 }
 
 
+def _initialised(declared: Sequence[Node]) -> frozenset[str]:
+    """The variables of a file that have a value where they are declared."""
+    parts = [part for node in declared for part in (node.decls if isinstance(node, c_ast.DeclList) else (node,))]
+    return frozenset(part.name for part in parts if isinstance(part, c_ast.Decl) and part.init is not None)
+
+
 def _type_name(node: Node) -> str:
     """The name of the type that a declarator uses; "" where that is a structure or of several words."""
     names = list(getattr(getattr(node, "type", None), "names", ()))
@@ -736,18 +758,18 @@ def argument_of(program: Program, function: Node, number: int) -> Node | None:
     found: dict[str, Node] = {}
     for caller, call in program.calls.get(function.decl.name, ()):
         arguments = call.args.exprs if call.args else ()
-        value = _followed(arguments[number], caller) if number < len(arguments) else None
+        value = _followed(arguments[number], caller, program) if number < len(arguments) else None
         if value is None:
             return None
         found[written(value)] = value
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _followed(argument: Node, caller: Node) -> Node | None:
+def _followed(argument: Node, caller: Node, program: Program) -> Node | None:
     """The argument, or what the variable that it names is set to, once in the caller."""
     if not isinstance(argument, c_ast.ID):
         return argument
-    writes = [node for name, node in written_names(caller) if name == argument.name]
+    writes = [node for name, node in program.writes(caller) if name == argument.name]
     if not writes:
         return argument
     value = writes[0].init if isinstance(writes[0], c_ast.Decl) else getattr(writes[0], "rvalue", None)

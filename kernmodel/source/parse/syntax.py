@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
 from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
@@ -53,6 +53,7 @@ __all__ = [
     "written_names",
 ]
 
+_Found = TypeVar("_Found")
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
 _PACKED = pattern(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
@@ -60,9 +61,9 @@ _SPACED = pattern(r"\s*([-+*/,%<>])\s*")
 _MESSAGE = pattern(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A parsed source file.
+    """A parsed source file, whose tree does not change any more.
 
     Attributes:
         globals: declarations at file scope.
@@ -74,6 +75,7 @@ class Program:
         calls: by the name of a function, each function that calls it, with the call.
         listed: the functions of the file itself, and those of its headers where they are asked for, or it has no loop.
         left_out: the other functions with loops of its headers, which are not all read: name and header of each.
+        known: what `once` has found.
     """
 
     globals: tuple[Node, ...]
@@ -85,6 +87,19 @@ class Program:
     calls: Mapping[str, Sequence[tuple[Node, Node]]] = field(default_factory=dict)
     listed: tuple[Node, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, find: Callable[..., _Found], *arguments: Hashable) -> _Found:
+        """What `find` returns for parts of the tree, asked once: hundreds of nests of a file ask the same."""
+        key = (find, *arguments)
+        if key not in self.known:
+            self.known[key] = find(*arguments)
+        found: _Found = self.known[key]
+        return found
+
+    def writes(self, node: Node) -> tuple[tuple[str, Node], ...]:
+        """The `written_names` of a part of the tree."""
+        return self.once(_writes, node)
 
     def location(self, node: Node) -> Location:
         """Where the node starts in the user's file."""
@@ -187,6 +202,10 @@ def _calls(functions: Sequence[Node]) -> dict[str, list[tuple[Node, Node]]]:
             if isinstance(node, c_ast.FuncCall):
                 found.setdefault(called_name(node), []).append((caller, node))
     return found
+
+
+def _writes(node: Node) -> tuple[tuple[str, Node], ...]:
+    return tuple(written_names(node))
 
 
 def _has_loop(function: Node) -> bool:

@@ -16,13 +16,18 @@ OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 """By comparison of integers, the one that holds where it does not."""
 
 
+_LEAVES = frozenset({c_ast.ID, c_ast.Constant, c_ast.IdentifierType})
+"""Nodes without parts, which are half of those of a file."""
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it, in source order; without recursion, since sums of many terms nest deeply."""
     stack = [node]
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed([*top]))  # `children` would make a name for each
+        if type(top) not in _LEAVES:
+            stack.extend(reversed([*top]))  # `children` would make a name for each
 
 
 def statements(node: Node | None) -> Iterator[Node]:
@@ -82,6 +87,24 @@ def written_names(node: Node) -> Iterator[tuple[str, Node]]:
             for one in part.args.exprs:
                 if isinstance(one, c_ast.UnaryOp) and one.op == "&" and isinstance(one.expr, c_ast.ID):
                     yield one.expr.name, one
+
+
+def copied(node: Node) -> Node:
+    """A copy of a tree that has the places in common with it; parts that it holds twice it holds twice again."""
+    return _copied(node, {})
+
+
+def _copied(part: Any, made: dict[int, Node]) -> Any:
+    if isinstance(part, list):
+        return [_copied(one, made) for one in part]
+    if not isinstance(part, c_ast.Node):
+        return part
+    if id(part) not in made:
+        copy = made[id(part)] = object.__new__(type(part))
+        copy.coord = part.coord
+        for slot in slots(part):
+            setattr(copy, slot, _copied(getattr(part, slot), made))
+    return made[id(part)]
 
 
 def slots(node: Node) -> list[str]:
