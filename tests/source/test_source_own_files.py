@@ -444,6 +444,8 @@ def test_a_function_says_nothing_of_the_variables_of_the_file_in_another(
     assert len(alone) == 8 and [told(one) for one in together] == [told(one) for one in alone]
     bounds = {one.function: str(one.nest.loops[0].stop) for one in together if isinstance(one.nest, LoopNest)}
     assert bounds["reads"] == "100" and bounds["hides"] == "half" and bounds["sets"] == "5"
+    # a function that sets n twice does not find what it was declared with
+    assert bounds["through"] == "floor(n/2)" and bounds["last"] == "rows"
 
 
 def told(one: FoundNest) -> tuple[object, ...]:
