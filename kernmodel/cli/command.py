@@ -12,6 +12,7 @@ import click
 from kernmodel import limits
 from kernmodel.cli.streams import spelled
 from kernmodel.errors import UsageError
+from kernmodel.user_files import STANDARD_INPUT
 
 
 def _lift(ctx: click.Context, param: click.Parameter, given: bool) -> None:
@@ -77,12 +78,29 @@ class Command(PlainHelp):
         from kernmodel.cli.main import CLOSED_PIPE, INTERRUPTED, told
         from kernmodel.cli.watch import watch
 
+        _refuse_unwatched(ctx)
+
         def answer() -> int:
             with suppress(click.exceptions.Exit):
                 super(Command, self).invoke(ctx)
             return 0
 
         ctx.exit(watch(lambda: told(answer), (CLOSED_PIPE, INTERRUPTED)))
+
+
+def _refuse_unwatched(ctx: click.Context) -> None:
+    """Refuse inputs that no save would mend, however long the other files are watched.
+
+    Raises:
+        UsageError: an input is standard input; InputError: there is no such kernel.
+    """
+    from kernmodel.source.text import kernel_path
+
+    given = {name: value for name, value in ctx.params.items() if name != "plot"}  # - is the terminal there
+    if STANDARD_INPUT in given.values():
+        raise UsageError("standard input cannot be watched", where="--watch", todo="give a file")
+    if given.get("kernel") is not None:
+        kernel_path(given["kernel"])
 
 
 _ARGUMENTS = "kernmodel.arguments"

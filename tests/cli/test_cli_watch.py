@@ -131,6 +131,21 @@ def test_without_a_file_there_is_nothing_to_watch():
         Answers().run()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ecm", "-m", "clx", "-"), "--watch: standard input cannot be watched; give a file"),
+        (("incore", "-m", "clx", "-"), "--watch: standard input cannot be watched; give a file"),
+        (("ecm", "-m", "clx", "nosuch.c"), "nosuch.c: no such kernel"),
+    ],
+)
+def test_what_no_save_would_mend_ends_it(run, monkeypatch, arguments, message):
+    """The machine file alone was watched, for ever."""
+    monkeypatch.setattr("kernmodel.cli.watch.watch", None)  # to call it is a bug
+    outcome = run(*arguments, "--watch")
+    assert outcome.status in (1, 2) and outcome.err.startswith(f"kernmodel: error: {message}")
+
+
 def test_reading_knows_files_and_no_pipes(tmp_path):
     from kernmodel.limits import TEXT_BYTES
 
