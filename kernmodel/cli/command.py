@@ -12,7 +12,6 @@ import click
 from kernmodel import limits
 from kernmodel.cli.streams import spelled
 from kernmodel.errors import UsageError
-from kernmodel.user_files import STANDARD_INPUT
 
 
 def _lift(ctx: click.Context, param: click.Parameter, given: bool) -> None:
@@ -95,6 +94,7 @@ def _refuse_unwatched(ctx: click.Context) -> None:
         UsageError: an input is standard input; InputError: there is no such kernel.
     """
     from kernmodel.source.text import kernel_path
+    from kernmodel.user_files import STANDARD_INPUT
 
     given = {name: value for name, value in ctx.params.items() if name != "plot"}  # - is the terminal there
     if STANDARD_INPUT in given.values():
