@@ -173,5 +173,25 @@ def _fitted(machine: Machine, found: MemoryBandwidth) -> Iterator[float]:
         share = drawn_share(machine, found, cores)
         wanted = (cores / share - alone) / (used * (cores - 1))
         penalty = max(0.0, min(wanted, penalty) if share > _SATURATED else wanted)
-        used = min(1.0, max(used, cores / (alone + used * (cores - 1) * penalty)))
+        used = next_utilization(cores, used, alone, penalty)
         yield penalty
+
+
+_ROUNDING = 1e-9
+
+
+def next_utilization(cores: int, used: float, alone: float, penalty: float) -> float:
+    """Utilisation u(n) of the memory bandwidth by n cores from u(n−1), by the recursive latency-aware rule.
+
+    u(n) = min(1, n·T_Mem / (T_ECM + u(n−1)·(n−1)·p0)) (Hofmann, Hager, Fey: On the accuracy and usefulness of analytic
+    energy models for contemporary multicore processors, ISC 2018). More cores draw no less, which a penalty of more
+    than T_Mem would make them do.
+
+    Args:
+        cores: n.
+        used: u(n−1).
+        alone: T_ECM/T_Mem of one core.
+        penalty: p0/T_Mem.
+    """
+    drawn = cores / (alone + used * (cores - 1) * penalty)
+    return 1.0 if drawn > 1 - _ROUNDING else max(used, drawn)

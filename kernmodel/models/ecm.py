@@ -32,6 +32,7 @@ from kernmodel.models.bandwidths import (
     MemoryBandwidth,
     drawn_share,
     nearest_bandwidth,
+    next_utilization,
     penalties,
 )
 from kernmodel.models.calls import CALLS, CallWork
@@ -761,24 +762,17 @@ def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> i
 
 
 def _utilizations(t_ecm: float, t_mem: float, penalties: Sequence[float]) -> Iterator[float]:
-    """Utilisation u(n) of the memory bandwidth by n = 1, 2, … cores, by the recursive latency-aware rule.
-
-    u(1) = T_Mem/T_ECM, u(n) = min(1, n·T_Mem / (T_ECM + u(n−1)·(n−1)·p0)) (Hofmann, Hager, Fey: On the accuracy and
-    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 is fitted
-    to measurements there. More cores draw no less, which a penalty of more than T_Mem would make them do.
+    """Utilisation u(n) of the memory bandwidth by n = 1, 2, … cores (`next_utilization`), u(1) = T_Mem/T_ECM.
 
     Args:
         penalties: p0/T_Mem for 2, 3, … cores, the last one for more; empty: it was not fitted.
     """
-    u = min(1.0, t_mem / t_ecm)
+    alone = t_ecm / t_mem
+    u = min(1.0, 1 / alone)
     fitted = chain(penalties, repeat(penalties[-1] if penalties else UNFITTED))
-    for n, penalty in enumerate(fitted, 2):
+    for cores, penalty in enumerate(fitted, 2):
         yield u
-        drawn = n * t_mem / (t_ecm + u * (n - 1) * penalty * t_mem)
-        u = 1.0 if drawn > 1 - _ROUNDING else max(u, drawn)
-
-
-_ROUNDING = 1e-9
+        u = next_utilization(cores, u, alone, penalty)
 
 
 def utilization(cores: int, t_ecm: float, t_mem: float, penalties: Sequence[float] = ()) -> float:
