@@ -103,8 +103,10 @@ ENDING_FUNCTIONS = frozenset(
 """Functions that end the program."""
 
 
+_KNOWN_FUNCTIONS = ENDING_FUNCTIONS | {"assert"} | MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
+
+
 def is_known_function(name: str) -> bool:
     """Whether a call of this function has no other effect than its value, which is known what it is."""
     name = name.removeprefix("__builtin_")
-    known = ENDING_FUNCTIONS | {"assert"} | MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
-    return name in known or (name[-1:] in ("f", "l") and name[:-1] in MATH_FUNCTIONS)
+    return name in _KNOWN_FUNCTIONS or (name[-1:] in ("f", "l") and name[:-1] in MATH_FUNCTIONS)
