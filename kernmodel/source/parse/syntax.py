@@ -72,7 +72,6 @@ class Program:
         preprocessed: the text the tree was parsed from.
         stated: what the user says of its lines.
         unread: the functions that are no C, or use what headers declare that are missing.
-        calls: by the name of a function, each function that calls it, with the call.
         listed: the functions of the file itself, and those of its headers where they are asked for, or it has no loop.
         left_out: the other functions with loops of its headers, which are not all read: name and header of each.
         known: what `once` has found.
@@ -84,7 +83,6 @@ class Program:
     preprocessed: Preprocessed
     stated: Stated = NOTHING_STATED
     unread: tuple[Unread, ...] = ()
-    calls: Mapping[str, Sequence[tuple[Node, Node]]] = field(default_factory=dict)
     listed: tuple[Node, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
@@ -96,6 +94,11 @@ class Program:
             self.known[key] = find(*arguments)
         found: _Found = self.known[key]
         return found
+
+    @property
+    def calls(self) -> Mapping[str, Sequence[tuple[Node, Node]]]:
+        """By the name of a function, each function that calls it, with the call."""
+        return self.once(_calls, self.functions)
 
     def writes(self, node: Node) -> tuple[tuple[str, Node], ...]:
         """The `written_names` of a part of the tree."""
@@ -171,7 +174,7 @@ def parse_program(
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
         others = rewrite_members(others, functions, preprocessed.values, packed=packed)
-    program = Program(others, functions, bare, preprocessed, stated, tuple(unread), _calls(functions), functions)
+    program = Program(others, functions, bare, preprocessed, stated, tuple(unread), functions)
     return program if headers else _own(program, wanted)
 
 
