@@ -35,7 +35,7 @@ from kernmodel.source.parse.syntax import (
     subscripts,
     written,
 )
-from kernmodel.source.parse.tree import called_name
+from kernmodel.source.parse.tree import called_name, is_call_of, without_casts
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 from kernmodel.value_types import dataclass
 
@@ -246,9 +246,11 @@ class Body:
         place = self.scope.location(condition if statement.coord is None else statement)
         taken = self._taken.get(place.line or 0)
         if taken is None:
-            if _ends_with(statement, c_ast.Break, c_ast.Return) or _ends_program(statement, "iftrue"):
+            if _ends_with(statement, c_ast.Break, c_ast.Return) or is_call_of(
+                getattr(statement, "iftrue", None), ENDING_FUNCTIONS
+            ):
                 return 0.0, 1.0  # the loop is taken to run to its end
-            if _ends_program(statement, "iffalse"):
+            if is_call_of(getattr(statement, "iffalse", None), ENDING_FUNCTIONS):
                 return 1.0, 0.0
             if isinstance(statement, c_ast.Switch):
                 return 1.0, 1.0
@@ -678,9 +680,7 @@ class Body:
         carried = frozenset[str]()
         changed: list[Node] = []
         for argument in node.args.exprs if node.args else ():
-            plain = argument
-            while isinstance(plain, c_ast.Cast):
-                plain = plain.expr
+            plain = without_casts(argument)
             if (
                 isinstance(plain, c_ast.UnaryOp)
                 and plain.op == "&"
@@ -885,12 +885,6 @@ def _ends_with(statement: Node, *kinds: type[Any]) -> bool:
     if isinstance(side, c_ast.Compound) and side.block_items:
         side = side.block_items[-1]
     return isinstance(side, kinds)
-
-
-def _ends_program(statement: Node, side: str) -> bool:
-    """Whether this side of a branch ends the program."""
-    body = getattr(statement, side, None)
-    return isinstance(body, c_ast.FuncCall) and called_name(body) in ENDING_FUNCTIONS
 
 
 def _pointed(node: Node, scope: Scope) -> str | None:

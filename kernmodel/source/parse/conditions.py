@@ -10,7 +10,7 @@ from kernmodel.source.parse.guards import without_null_tests
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import ASSERTION, ENDING_FUNCTIONS
 from kernmodel.source.parse.syntax import Node, c_ast, walk
-from kernmodel.source.parse.tree import called_name
+from kernmodel.source.parse.tree import called_name, is_call_of
 
 
 def refuse_jumps(found: Chain, scope: Scope) -> None:
@@ -55,7 +55,9 @@ def condition_notes(
     stated = dict(scope.program.stated.taken)
     for node in branches:
         place = scope.location(node)
-        if isinstance(node, c_ast.If) and any(map(_ends_program, (node.iftrue, node.iffalse))):
+        if isinstance(node, c_ast.If) and any(
+            is_call_of(side, ENDING_FUNCTIONS) for side in (node.iftrue, node.iffalse)
+        ):
             continue
         condition = without_null_tests(node.cond, scope)
         if condition is not node.cond:
@@ -83,7 +85,7 @@ def condition_notes(
     inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
     for node in parts:
         leaves = isinstance(node, c_ast.Goto) and node.name not in labels
-        if _ends_program(node):
+        if is_call_of(node, ENDING_FUNCTIONS):
             if called_name(node) != ASSERTION:
                 yield Note("program-ends", "the program is taken not to end here", "assumption", scope.location(node))
             continue
@@ -92,10 +94,6 @@ def condition_notes(
             if any(_is_stated(level.statement, node, scope) for level in found.levels):
                 continue
             yield Note("early-exit", text, where=scope.location(node))
-
-
-def _ends_program(node: Node | None) -> bool:
-    return isinstance(node, c_ast.FuncCall) and called_name(node) in ENDING_FUNCTIONS
 
 
 def _is_stated(loop: Node, node: Node, scope: Scope) -> bool:

@@ -16,6 +16,7 @@ from kernmodel.source.nest.counting import TooManyValues, count_iterations, nume
 from kernmodel.source.parse.inequalities import Condition
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast
+from kernmodel.source.parse.tree import without_casts
 
 _MOST_PARTS = 12
 """Inequalities of a condition that are counted: inclusion and exclusion takes up to 2^n nests."""
@@ -45,8 +46,7 @@ def _is_pointer(node: Node, scope: Scope) -> bool:
 
 
 def _is_null(node: Node) -> bool:
-    if isinstance(node, c_ast.Cast):
-        return _is_null(node.expr)
+    node = without_casts(node)
     return (isinstance(node, c_ast.Constant) and node.value == "0") or (
         isinstance(node, c_ast.ID) and node.name == "NULL"
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.standard_headers import ASSERTION, ENDING_FUNCTIONS
-from kernmodel.source.parse.tree import Node, called_name, slots, statements, walk
+from kernmodel.source.parse.tree import Node, is_call_of, slots, statements, walk, without_casts
 
 _COPIES = frozenset({"memcpy", "memmove", "__builtin_memcpy"})
 
@@ -41,7 +41,7 @@ def _ending(functions: Sequence[Node]) -> frozenset[str]:
     bodies = {function.decl.name: list(statements(function.body)) for function in functions}
     returning = {function.decl.name for function in functions if any(map(_returns, walk(function.body)))}
     while True:
-        new = {name for name, body in bodies.items() if body and _calls(body[-1], ending) and name not in returning}
+        new = {name for name, body in bodies.items() if body and is_call_of(body[-1], ending) and name not in returning}
         if new <= ending:
             return frozenset(ending)
         ending |= new
@@ -51,18 +51,13 @@ def _returns(node: Node) -> bool:
     return isinstance(node, c_ast.Return)
 
 
-def _calls(node: Node, names: set[str] | frozenset[str]) -> bool:
-    """Whether a statement is a call of one of these functions."""
-    return isinstance(node, c_ast.FuncCall) and called_name(node) in names
-
-
 def _rewritten(node: Node, ending: frozenset[str], *, asserts: bool) -> Node:
     """What a statement becomes."""
     if isinstance(node, c_ast.If):
         node.iftrue, node.iffalse = (_cut(side, ending) for side in (node.iftrue, node.iffalse))
-    elif _calls(node, {"assert"}) and node.args and len(node.args.exprs) == 1:
+    elif is_call_of(node, {"assert"}) and node.args and len(node.args.exprs) == 1:
         return _branch(node) if asserts else c_ast.EmptyStatement(node.coord)
-    elif _calls(node, _COPIES) and node.args and len(node.args.exprs) == 3:
+    elif is_call_of(node, _COPIES) and node.args and len(node.args.exprs) == 3:
         target, source, _ = node.args.exprs
         if (to := _variable(target)) is not None and (of := _variable(source)) is not None:
             return c_ast.Assignment("=", to, of, node.coord)
@@ -72,7 +67,7 @@ def _rewritten(node: Node, ending: frozenset[str], *, asserts: bool) -> Node:
 def _cut(side: Node | None, ending: frozenset[str]) -> Node | None:
     """A side of a branch: the call alone where that ends the program."""
     body = list(statements(side))
-    if not body or not _calls(body[-1], ending) or any(isinstance(part, c_ast.Return) for part in walk(side)):
+    if not body or not is_call_of(body[-1], ending) or any(isinstance(part, c_ast.Return) for part in walk(side)):
         return side
     return c_ast.FuncCall(c_ast.ID("abort", body[-1].coord), None, body[-1].coord)
 
@@ -88,7 +83,6 @@ def _branch(node: Node) -> Node:
 
 def _variable(address: Node) -> Node | None:
     """The variable of which this is the address."""
-    while isinstance(address, c_ast.Cast):
-        address = address.expr
+    address = without_casts(address)
     plain = isinstance(address, c_ast.UnaryOp) and address.op == "&" and isinstance(address.expr, c_ast.ID)
     return address.expr if plain else None

@@ -42,7 +42,7 @@ from kernmodel.source.parse.syntax import (
     walk,
     written,
 )
-from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name
+from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts
 from kernmodel.value_types import dataclass
 
 EVEN = 0.5
@@ -256,8 +256,7 @@ class Scope:
         return found if own.element == other.element else None
 
     def _pointed(self, value: Node) -> View | None:
-        while isinstance(value, c_ast.Cast):
-            value = value.expr
+        value = without_casts(value)
         if isinstance(value, c_ast.ID) and value.name in self.arrays:
             return self.views.get(value.name) or View(value.name, (), ZERO)
         if isinstance(value, c_ast.StructRef) and (name := written(value)) in self.arrays and self._again(name):
@@ -705,8 +704,7 @@ def _as_operand(part: Formula) -> str:
 
 def _computed_pointer(value: Node) -> bool:
     """Whether the value of a pointer is computed from another pointer (a call, such as malloc, gives a new array)."""
-    while isinstance(value, c_ast.Cast):
-        value = value.expr
+    value = without_casts(value)
     if isinstance(value, c_ast.UnaryOp) and value.op == "*":
         return not any(isinstance(part, c_ast.StructRef) for part in walk(value))
     return not isinstance(value, (c_ast.FuncCall, c_ast.InitList, c_ast.Constant, c_ast.StructRef))
@@ -725,8 +723,7 @@ def _enumerations(kind: Node) -> Iterator[Node]:
 
 def _comes_from_outside(value: Node) -> bool:
     """Whether an integer is read from a structure, through a cast pointer or from a call, so that nothing tells it."""
-    while isinstance(value, c_ast.Cast):
-        value = value.expr
+    value = without_casts(value)
     if isinstance(value, c_ast.FuncCall):
         return not is_known_function(called_name(value))
     if isinstance(value, c_ast.UnaryOp) and value.op == "*":

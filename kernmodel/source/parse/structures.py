@@ -21,7 +21,7 @@ from pycparser import c_ast  # type: ignore[import-untyped]
 from kernmodel.source.model import ElementType
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type
 from kernmodel.source.parse.preprocess import integer_literal
-from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, without_casts
 from kernmodel.value_types import dataclass
 
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {
@@ -385,8 +385,7 @@ class Rewriter:
 
     def _from_outside(self, value: Node) -> bool:
         """Whether a variable is set to a pointer or integer of one structure: then it has a name already."""
-        while isinstance(value, c_ast.Cast):
-            value = value.expr
+        value = without_casts(value)
         if not isinstance(value, c_ast.StructRef):
             return False
         found = self._place(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pycparser import c_ast  # type: ignore[import-untyped]
@@ -70,6 +70,18 @@ def memory_reads(node: Node) -> Iterator[Node]:
 def called_name(call: Node) -> str:
     """The function that a call names; "" where it is called through a pointer or a member."""
     return str(call.name.name) if isinstance(call.name, c_ast.ID) else ""
+
+
+def is_call_of(node: Node | None, names: Collection[str]) -> bool:
+    """Whether a statement or an expression is a call of one of these functions."""
+    return isinstance(node, c_ast.FuncCall) and called_name(node) in names
+
+
+def without_casts(node: Node) -> Node:
+    """What is cast."""
+    while isinstance(node, c_ast.Cast):
+        node = node.expr
+    return node
 
 
 def written_names(node: Node) -> Iterator[tuple[str, Node]]:
