@@ -234,8 +234,20 @@ def test_define_that_is_no_integer() -> None:
 def test_step_that_was_fixed_cannot_change_later() -> None:
     nest = parse_kernel("#define T 4\ndouble a[64]; for (int i = 0; i < 64; i += T) a[i] = 1;", "x.c")
     assert sizes_of(nest, {"T": 4}) == {}
-    with pytest.raises(SourceError, match="T is the step of a loop and was read as 4, not 8"):
+    with pytest.raises(SourceError, match="T is the step of a loop, or an exponent, and was read as 4, not 8"):
         sizes_of(nest, {"T": 8})
+
+
+def test_a_size_that_is_an_exponent_takes_its_value() -> None:
+    text = "#define LOG 5\ndouble a[1 << LOG]; for (int i = 0; i < 1 << LOG; i += 2) a[i] = 1;"
+    for defines, end in (({}, 32), ({"LOG": 7}, 128)):
+        nest = parse_kernel(text, "x.c", defines)
+        assert nest.loops[0].stop == end and nest.defaults["LOG"] == defines.get("LOG", 5)
+        assert any("LOG is an exponent" in note.text for note in nest.notes)
+    with pytest.raises(SourceError, match="LOG is the step of a loop, or an exponent, and was read as 5, not 6"):
+        sizes_of(parse_kernel(text, "x.c"), {"LOG": 6})
+    with pytest.raises(SourceError, match="macro or parameter m, by which 1<<m shifts, has no value"):
+        parse_kernel("void f(double *a, int m) { for (int i = 0; i < 1 << m; i++) a[i] = 1; }", "x.c")
 
 
 @pytest.mark.parametrize(

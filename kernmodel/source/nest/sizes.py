@@ -76,7 +76,7 @@ def refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
         fixed = nest.defaults.get(name) if name not in nest.symbols else None
         if fixed is not None and fixed != value:
             raise SourceError(
-                f"{name} is the step of a loop and was read as {fixed}, not {value}",
+                f"{name} is the step of a loop, or an exponent, and was read as {fixed}, not {value}",
                 where=f"-D {name}={value}",
                 todo=f"read the kernel with {name}={value}",
             )

@@ -122,7 +122,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     refuse_jumps(found, scope)
     scope.moving = advancing(found)
     before = _read_until(found, scope)
-    scope.fixed = _fixed_steps(chain, scope)
+    scope.fixed |= _fixed_steps(chain, scope)
     moving = inductions(found, scope)
     for other in scope.moving - set(moving):
         scope.values.pop(other, None)
@@ -337,7 +337,8 @@ def _step_notes(scope: Scope, chain: Sequence[Level], loops: Sequence[Loop]) -> 
     notes = [
         Note(
             "fixed-step",
-            f"{name} is the step of a loop, so its value {value} was taken as a number",
+            f"{name} is {'an exponent' if name in scope.shifting else 'the step of a loop'}, so its value {value} was "
+            "taken as a number",
             "assumption",
             where,
         )

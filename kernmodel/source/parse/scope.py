@@ -93,7 +93,8 @@ class Scope:
     Attributes:
         arrays, scalars: what is declared.
         values: integer names whose value is known: size symbols, loop variables, substituted locals.
-        fixed: size symbols that must be numbers because a loop steps by them, with their values.
+        fixed: size symbols that must be numbers because a loop steps by them, or a shift is by them, with their values.
+        shifting: those of them that shifts are by.
         indirect: by the name of their symbol, the values from index arrays that integer expressions contain.
         selected: by the name of their symbol, the integers that conditions choose.
         decided: whether the value of a size has chosen one of them.
@@ -115,6 +116,7 @@ class Scope:
         self.scalars: dict[str, ElementType] = {}
         self.values: dict[str, Formula] = {}
         self.fixed: dict[str, int] = {}
+        self.shifting: set[str] = set()
         self.indirect: dict[str, IndirectIndex] = {}
         self.selected: dict[str, Selection] = {}
         self.decided = False
@@ -470,6 +472,8 @@ class Scope:
             return self.index(node.expr)
         if node.op == "-":
             return -self.index(node.expr)
+        if node.op == "~":
+            return -self.index(node.expr) - 1
         if node.op == "*":
             return self._memory(node)
         name = getattr(node.expr, "name", None)
@@ -480,9 +484,11 @@ class Scope:
         raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
 
     def _binary(self, node: Node) -> Formula:
-        if node.op not in ("+", "-", "*", "/", "%", "<<", ">>"):
+        if node.op not in ("+", "-", "*", "/", "%", "<<", ">>", "&"):
             raise self._no_integer(node, f"the operator {node.op}")
         left, right = self.index(node.left), self.index(node.right)
+        if node.op in ("<<", ">>"):
+            right = self._exponent(right, node)
         if node.op == "+":
             return left + right
         if node.op == "-":
@@ -499,7 +505,34 @@ class Scope:
             return constant(abs(int(left)) % abs(int(right)) * (1 if int(left) >= 0 else -1))
         if node.op == "%" and right:
             return self._remainder(left, right, node)
+        if node.op == "&":
+            return self._masked(left, right, node)
         raise self._no_integer(node, f"this use of the operator {node.op}")
+
+    def _exponent(self, exponent: Formula, node: Node) -> Formula:
+        """The number by which is shifted: the sizes in it take their values now, as powers are no formulas."""
+        known = self.program.preprocessed.values
+        for name in exponent.free_symbols if exponent.of_sizes else ():
+            if name not in known:
+                raise SourceError(
+                    f"macro or parameter {name}, by which {written(node)} shifts, has no value",
+                    where=self.location(node),
+                    todo=f"give -D {name}=…",
+                )
+            self.fixed[name] = known[name]
+            self.shifting.add(name)
+        return exponent.substitute({name: constant(value) for name, value in self.fixed.items()})
+
+    def _masked(self, left: Formula, right: Formula, node: Node) -> Formula:
+        """`x & 2^k − 1`, which is a remainder, and `x & −2^k`, what is left without it, of x that are not negative."""
+        if left.is_integer and right.is_integer:
+            return constant(int(left) & int(right))
+        value, mask = (right, left) if left.is_integer else (left, right)
+        power = (int(mask) + 1 if int(mask) >= 0 else -int(mask)) if mask.is_integer else 0
+        if power <= 0 or power & (power - 1):
+            raise self._no_integer(node, f"this use of the operator {node.op}")
+        rest = self._remainder(value, constant(power), node)
+        return rest if int(mask) >= 0 else value - rest
 
     def _quotient(self, left: Formula, right: Formula, node: Node) -> Formula:
         if left.of_sizes or not right.of_sizes:
