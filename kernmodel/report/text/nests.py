@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 APART = Note(
     "nests-apart",
-    "a sum counts each nest once, as if the function were called again and again: what nests find in caches of one "
-    "another is counted, but not what stands outside of loops, the calls of functions, nor how often a loop that only "
-    "repeats nests runs",
+    "a sum takes each nest as often as the loops of its row say (a loop around it that is not among them, as a while "
+    "until something converges, once), as if the function were called again and again: what nests find in caches of "
+    "one another is counted, but not what stands outside of loops nor the calls of functions",
     "assumption",
 )
 """What a sum over nests leaves out."""
