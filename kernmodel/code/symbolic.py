@@ -9,7 +9,7 @@ stack slot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from kernmodel.code.loops import ControlFlow, LoopBody
@@ -126,7 +126,7 @@ def trace(listing: Listing, flow: ControlFlow) -> Trace:
     initial: dict[int, dict[str, Linear]] = {}
     for block in _order(flow):
         run.block = block
-        run.state = _enter(run, flow, block, headed.get(block, []), after)
+        run.state = _enter(run, listing.instructions, flow, block, headed.get(block, []), after)
         for loop in headed.get(block, ()):
             initial[loop.number] = _open_loop(run, listing.instructions, loop)
         for index in range(flow.blocks[block].first, flow.blocks[block].end):
@@ -167,17 +167,45 @@ def _order(flow: ControlFlow) -> list[int]:
 
 
 def _enter(
-    run: _Execution, flow: ControlFlow, block: int, loops: list[LoopBody], after: Mapping[int, _State]
+    run: _Execution,
+    instructions: tuple[Instruction, ...],
+    flow: ControlFlow,
+    block: int,
+    loops: list[LoopBody],
+    after: Mapping[int, _State],
 ) -> _State:
     """The state in which `block` starts, before the symbols of the loops that it heads."""
     state = _join(run, [after[p] for p in flow.predecessors[block] if p in after])
     later = [p for p in flow.predecessors[block] if p not in after]
     if all(any(p in loop.blocks for loop in loops) for p in later):
         return state
-    # a jump back into the middle of a loop: nothing is known that anything writes
-    state.registers = {name: run.unknown(f"{name}@{block}") for name in run.written}
+    # a jump back into the middle of a loop: known is what all ways into it agree on and nothing within it writes
+    around = _on_cycles(flow, block)
+    entries = {p for b in around for p in flow.predecessors[b]} - around
+    written = run.written
+    if 0 not in around and entries <= after.keys():
+        state = _join(run, [after[p] for p in sorted(entries)])
+        inside = [instructions[i] for b in around for i in range(flow.blocks[b].first, flow.blocks[b].end)]
+        written = frozenset(_written_registers(run.isa, inside))
+    state.registers |= {name: run.unknown(f"{name}@{block}") for name in written}
     state.memory = {a: (run.unknown(f"[{a}]@{block}"), size) for a, (_, size) in state.memory.items()}
+    state.flags = None
     return state
+
+
+def _on_cycles(flow: ControlFlow, block: int) -> frozenset[int]:
+    """The blocks that lie on ways from a block back to itself."""
+
+    def reached(neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+        seen: set[int] = set()
+        work = [block]
+        while work:
+            new = set(neighbours(work.pop())) - seen
+            seen |= new
+            work += new
+        return seen
+
+    return frozenset(reached(lambda b: flow.blocks[b].successors) & reached(lambda b: flow.predecessors[b]))
 
 
 def _join(run: _Execution, states: list[_State]) -> _State:

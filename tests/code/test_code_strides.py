@@ -298,6 +298,34 @@ def test_a_loop_with_two_entries_claims_no_stride_it_cannot_know() -> None:
     assert found.passes is None
 
 
+def test_a_jump_into_an_outer_loop_forgets_only_what_that_loop_writes() -> None:
+    text = """f:
+    movq %rdi, %rax
+    testq %rdx, %rdx
+    je .Lmid
+.Louter:
+    movl $8, %ecx
+.L3:
+    movsd %xmm0, (%rax,%rcx)
+    addq $8, %rcx
+    cmpq %rsi, %rcx
+    jne .L3
+.Lmid:
+    decq %rdx
+    jne .Louter
+    ret
+"""
+    (stream,) = innermost(text).streams
+    assert stream.start is not None
+    assert (stream.start.base, stream.start.offset) == ("rdi", 8)
+    other = text.replace("decq %rdx", "decq %rdx\n    movq (%rax), %rax")
+    (stream,) = innermost(other).streams
+    assert stream.start is None or stream.start.base != "rdi"
+    entered = text.replace("je .Lmid", "movq %rsi, %rax\n    je .Lmid\n    movq %rdi, %rax")
+    (stream,) = innermost(entered).streams
+    assert stream.start is None or stream.start.base != "rdi"
+
+
 @given(st.binary(min_size=1, max_size=200))
 def test_any_bytes_can_be_analysed(code: bytes) -> None:
     listing = decode_bytes(code)
