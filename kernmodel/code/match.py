@@ -792,8 +792,11 @@ def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -
         called = next((name for name in _LIBRARY if name in instruction.text), None)
         repeated = isa.repeats(instruction) and any(reference.written for reference in instruction.memory)
         if repeated or (called and instruction.branch in ("call", "jump")):
-            what = f"the compiler replaced the loop by {'a call of ' + called if called else instruction.text.strip()}"
-            todo = f"compile with -fno-tree-loop-distribute-patterns (gcc) or -fno-builtin-{called or 'memcpy'} (clang)"
+            what = f"the loop is {'a call of ' + called if called else instruction.text.strip()}"
+            todo = (
+                f"compile with -fno-tree-loop-distribute-patterns (gcc) or -fno-builtin-{called or 'memcpy'} (clang); "
+                "where the source itself calls it, leave --asm out: a loop stands for it"
+            )
             return AssemblyError(what, where=Location(listing.file, instruction.line or None), todo=todo)
     if not loops:
         what = "the code has no loop: the compiler unrolled it entirely, or removed it"

@@ -12,6 +12,7 @@ from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
+from kernmodel.source.parse.copies import is_copying
 from kernmodel.source.parse.guards import iterations_under, without_null_tests
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.inequalities import Condition, inequalities
@@ -714,6 +715,9 @@ class Body:
         return DOUBLE if name in FLOATING_FUNCTIONS else INT
 
     def _given_array(self, name: str, array: str, node: Node) -> Exception:
+        if is_copying(name):
+            what = f"the call of {name}, which is given {array}, is not read: its arrays have other types, or none"
+            return self.scope.unsupported(what, node, "write it as a loop over elements")
         return self.scope.unsupported(
             f"the call of {name}, whose code is elsewhere, is given {array}: what it touches is not known",
             node,

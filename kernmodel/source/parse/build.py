@@ -13,6 +13,7 @@ from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
 from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
+from kernmodel.source.parse.copies import LibraryLoop
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
 from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, wrap_around
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
@@ -203,6 +204,14 @@ def _chain_notes(
             "function (without --nest), not here"
         )
         yield Note("loops-beside", text, where=scope.location(loop))
+    called = [level.statement for level in found.levels if isinstance(level.statement, LibraryLoop)]
+    for loop in called[:1]:
+        text = (
+            f"{loop.function} is taken as a loop over its elements, and in the core over vectors: what a call takes "
+            "besides is not counted, nor streaming stores, which C libraries may take for more than the caches hold "
+            "(--stores nt)"
+        )
+        yield Note("library-loop", text, "assumption", scope.location(loop))
     yield from condition_notes(found, scope, decided, counted)
 
 

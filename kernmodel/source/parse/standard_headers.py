@@ -88,6 +88,9 @@ PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "fputs", "putchar",
 FLOATING_FUNCTIONS = frozenset({"drand48", "erand48", "atof", "strtod", "difftime", "omp_get_wtime", "MPI_Wtime"})
 """Functions of headers that are not read, and that are not of <math.h>, which give a double."""
 
+MOST_STRAIGHT_BYTES = 128
+"""Bytes up to which `memcpy` and its like of a constant size are taken as code without a loop."""
+
 ASSEMBLY = "asm"
 """The function that inline assembly stands for (source.text); what it does is not known."""
 

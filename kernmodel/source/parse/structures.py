@@ -35,10 +35,9 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
 }
 """Operators of constant expressions that give extents; their operands are no negative numbers."""
 _POINTER_BYTES = 8
-_POINTER = c_ast.PtrDecl([], None)
 _LARGEST_ALIGNMENT = 16
-_MOST_COPIED = 64
-"""Parts of a structure that is copied as a whole, which are written out."""
+MOST_PARTS = 64
+"""Parts of a structure that is copied or filled as a whole, which are written out."""
 
 
 class MemberRef(c_ast.ArrayRef):  # type: ignore[misc]  # pycparser has no types
@@ -56,7 +55,7 @@ class MemberRef(c_ast.ArrayRef):  # type: ignore[misc]  # pycparser has no types
         self.text = text
 
 
-class _UnknownLayoutError(Exception):
+class UnknownLayoutError(Exception):
     """The layout of a type that is not known: an incomplete one, a bit field, an extent without a number."""
 
 
@@ -140,7 +139,7 @@ class Types:
         """Bytes of a type.
 
         Raises:
-            _UnknownLayoutError: they are not known.
+            UnknownLayoutError: they are not known.
         """
         return self._layout(node)[0]
 
@@ -157,10 +156,10 @@ class Types:
         if isinstance(node, c_ast.IdentifierType):
             element = element_type(node.names)
             if element is None or not element.size_bytes:
-                raise _UnknownLayoutError
+                raise UnknownLayoutError
             return element.size_bytes, min(element.size_bytes, _LARGEST_ALIGNMENT)
         if not is_structure(node) or not node.decls:
-            raise _UnknownLayoutError
+            raise UnknownLayoutError
         end, alignment = 0, 1
         for offset, part in self.places(node):
             size, own = self._layout(part)
@@ -172,7 +171,7 @@ class Types:
         end = 0
         for part in structure.decls or ():
             if getattr(part, "bitsize", None) is not None:
-                raise _UnknownLayoutError
+                raise UnknownLayoutError
             size, alignment = self._layout(part)
             offset = 0 if isinstance(structure, c_ast.Union) else -(-end // alignment) * alignment
             yield offset, part
@@ -180,9 +179,9 @@ class Types:
 
     def extent(self, node: Node) -> int:
         """The number of elements of an array in a structure."""
-        return self._constant(node.dim)
+        return self.constant(node.dim)
 
-    def _constant(self, node: Node | None) -> int:
+    def constant(self, node: Node | None) -> int:
         """The value of an integer constant expression."""
         found: int | None = None
         if isinstance(node, c_ast.Constant):
@@ -192,10 +191,10 @@ class Types:
         elif isinstance(node, c_ast.UnaryOp) and node.op == "sizeof" and isinstance(node.expr, c_ast.Typename):
             found = self.size(node.expr)
         elif isinstance(node, c_ast.BinaryOp) and node.op in _FOLDED:
-            left, right = self._constant(node.left), self._constant(node.right)
+            left, right = self.constant(node.left), self.constant(node.right)
             found = _FOLDED[node.op](left, right) if right or node.op not in ("/", "%") else None
         if found is None:
-            raise _UnknownLayoutError
+            raise UnknownLayoutError
         return found
 
     def leaves(self, node: Node, offset: int = 0) -> Iterator[_Leaf]:
@@ -224,11 +223,11 @@ class Types:
         size and place of every member that the program uses.
 
         Raises:
-            _UnknownLayoutError: the layout is not known.
+            UnknownLayoutError: the layout is not known.
         """
         used = self._used.get(id(structure), set())
         if not used or self._packed:
-            raise _UnknownLayoutError
+            raise UnknownLayoutError
         size = gcd(self.size(structure), *(number for place, element in used for number in (place, element.size_bytes)))
         alike = {element for _, element in used}
         if len(alike) == 1 and (only := alike.pop()).size_bytes == size:
@@ -301,7 +300,7 @@ class Rewriter:
 
     def array(self, declaration: Node) -> None:
         """Let the declaration of an array of structures declare an array of their parts."""
-        with suppress(_UnknownLayoutError):
+        with suppress(UnknownLayoutError):
             kind = self.types.resolved(declaration.type)
             if isinstance(kind, (c_ast.ArrayDecl, c_ast.PtrDecl)) and self._is_array(declaration.name, kind):
                 found = self._of_parts(declaration.name, kind)
@@ -361,22 +360,23 @@ class Rewriter:
 
     def _size_of(self, node: Node) -> Node:
         """`sizeof` as a number, where the type is known."""
-        with suppress(_UnknownLayoutError):
-            kind = node.expr if isinstance(node.expr, c_ast.Typename) else self._type_of(node.expr)
+        with suppress(UnknownLayoutError):
+            kind = node.expr if isinstance(node.expr, c_ast.Typename) else self.type_of(node.expr)
             if kind is not None:
                 return c_ast.Constant("unsigned long", str(self.types.size(kind)), node.coord)
         return node
 
-    def _type_of(self, node: Node) -> Node | None:
+    def type_of(self, node: Node) -> Node | None:
         """The declared type of a variable, a member or an element; None for other expressions."""
         if isinstance(node, c_ast.ID):
-            return _POINTER if node.name in self._decayed else self._variables.get(node.name)
+            kind = self._variables.get(node.name)
+            return c_ast.PtrDecl([], kind.type) if kind is not None and node.name in self._decayed else kind
         if isinstance(node, c_ast.ArrayRef) or (isinstance(node, c_ast.UnaryOp) and node.op == "*"):
-            inner = self._type_of(node.name if isinstance(node, c_ast.ArrayRef) else node.expr)
+            inner = self.type_of(node.name if isinstance(node, c_ast.ArrayRef) else node.expr)
             kind = None if inner is None else self.types.resolved(inner)
             return kind.type if isinstance(kind, (c_ast.ArrayDecl, c_ast.PtrDecl)) else None
         if isinstance(node, c_ast.StructRef):
-            outer = self._type_of(node.name)
+            outer = self.type_of(node.name)
             kind = None if outer is None else self.types.resolved(outer)
             if node.type == "->" and isinstance(kind, (c_ast.ArrayDecl, c_ast.PtrDecl)):
                 kind = self.types.resolved(kind.type)
@@ -438,9 +438,9 @@ class Rewriter:
             self.types.use(structure, 0, structure)
             part = self.types.part(structure)
             number = self.types.size(structure) // part.size_bytes
-        except _UnknownLayoutError:
+        except UnknownLayoutError:
             return None
-        if number > _MOST_COPIED or self.types.resolved(sides[1][2]) is not structure:
+        if number > MOST_PARTS or self.types.resolved(sides[1][2]) is not structure:
             return None
         result = []
         for k in range(number):
@@ -467,7 +467,7 @@ class Rewriter:
             return None
         try:
             return self._follow(base, kind, list(steps))
-        except _UnknownLayoutError:
+        except UnknownLayoutError:
             return None
 
     def _follow(self, name: str, kind: Node, steps: list[_Step]) -> tuple[str, list[Node], Node] | None:
@@ -533,7 +533,7 @@ class Rewriter:
             return
         resolved = self.types.resolved(kind)
         found: Node | None = None
-        with suppress(_UnknownLayoutError):  # a pointer to one structure, none of whose members is used by place
+        with suppress(UnknownLayoutError):  # a pointer to one structure, none of whose members is used by place
             found = self._of_parts(name, resolved)
         chain: list[Node] = []
         while isinstance(resolved, (c_ast.ArrayDecl, c_ast.PtrDecl)):

@@ -16,6 +16,7 @@ from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.patterns import pattern
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.aliases import follow_structures
+from kernmodel.source.parse.copies import copies_as_loops
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
@@ -162,6 +163,7 @@ def parse_program(
     _refuse_other_lines(functions, stated, line_of, preprocessed.file)
 
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
+    copies_as_loops(functions, others, preprocessed.values)
     for function in functions:
         follow_structures(function)
         structure_jumps(function)

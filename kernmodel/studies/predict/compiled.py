@@ -101,6 +101,7 @@ def _start(
     defines: Mapping[str, str | int],
 ) -> Compilation:
     from kernmodel.code.compile import start_compile
+    from kernmodel.source.emit.library_loops import with_library_loops
     from kernmodel.source.emit.whole_function import compiler_defines
 
     compiler, flags = chosen_compiler(machine, code)
@@ -108,6 +109,7 @@ def _start(
         flags = (*flags, "-fopenmp-simd")
     macros = compiler_defines(text, defines)
     lines = kernel.is_one_of_several
+    text = with_library_loops(text, name)
     return start_compile(
         text, name=name, compiler=compiler, flags=flags, defines=macros, include=kernel.include, lines=lines
     )
