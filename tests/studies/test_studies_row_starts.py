@@ -91,6 +91,26 @@ def test_accesses_that_are_no_reference_of_the_source_are_left_as_they_are() -> 
     assert origins(replace(loop, steps=None), nest, sizes) == ()
 
 
+def test_every_array_has_its_accesses() -> None:
+    """An address that the code keeps in memory is that of no parameter; which array it is follows from the others."""
+    sizes = {"L": 20, "M": 26, "N": 161}
+    loop, nest = compiled("long-range", sizes)
+    hidden = tuple(
+        replace(one, start=replace(one.start, base="[rsp + 8].0")) if one.start and one.start.base == "rsi" else one
+        for one in loop.streams
+    )
+    placed = at_sizes(loop, origins(replace(loop, streams=hidden), nest, sizes), nest, sizes)
+    assert {one.start.base for one in placed if one.start and one.stride_bytes} == {"*U", "*V", "*ROC"}
+
+
+def test_prefetches_are_no_references() -> None:
+    loop, nest = compiled("copy", {"N": 1000})
+    load = loop.streams[0]
+    prefetch = replace(load, reference=replace(load.reference, size_bytes=0, read=False, written=False))
+    with_one = replace(loop, streams=(*loop.streams, prefetch))
+    assert origins(with_one, nest, {"N": 1000}) == origins(loop, nest, {"N": 1000})
+
+
 def test_where_a_loop_before_stopped_is_no_place_in_an_array() -> None:
     """Such a loop may execute iterations up to where an array is aligned."""
     loop, nest = compiled("copy", {"N": 1000})

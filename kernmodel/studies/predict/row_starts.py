@@ -10,7 +10,7 @@ all sizes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -95,7 +95,7 @@ def origins(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) -> tup
     arguments = isa_of(loop.isa).registers.arguments
     groups: dict[str, list[int]] = defaultdict(list)
     for number, stream in enumerate(loop.streams):
-        if stream.stride_bytes != 0:
+        if stream.stride_bytes != 0 and stream.reference.size_bytes:  # prefetches have no size
             if stream.start is None or stream.stride_bytes is None:
                 return ()
             groups[stream.start.base].append(number)
@@ -106,7 +106,7 @@ def origins(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) -> tup
         arrays = [base[1:]] if base.startswith(STATIC) else nest.arrays
         found = ((array, _fit(streams, begins, [*_of(known, array)], steps)) for array in arrays)
         fits[base] = {array: fit for array, fit in found if fit}
-    owners = _owners(fits, arguments, nest)
+    owners = _owners(fits, arguments, nest, {one.array for one in known})
     if len(owners) < len(groups):
         return ()
     return tuple(origin for base, array in owners.items() for origin in fits[base][array])
@@ -183,18 +183,23 @@ def _same_rows(start: StreamStart, rows: Sequence[tuple[int, int | None]]) -> bo
 
 
 def _owners(
-    fits: Mapping[str, Mapping[str, tuple[Origin, ...]]], arguments: Sequence[str], nest: LoopNest
+    fits: Mapping[str, Mapping[str, tuple[Origin, ...]]],
+    arguments: Sequence[str],
+    nest: LoopNest,
+    referenced: Set[str],
 ) -> dict[str, str]:
     """The array at each base, where there is one way only: pointers that are handed over come in the order of the
-    parameters, and other values point into arrays that have no other base."""
+    parameters, every array that is referenced has a base, and other values point into arrays that have no other
+    base."""
     handed = sorted((base for base in fits if base in arguments), key=arguments.index)
     order = {name: (array.location.line or 0, array.location.column or 0) for name, array in nest.arrays.items()}
     found = {base: base[1:] for base in fits if base.startswith(STATIC) and base[1:] in fits[base]}
+    elsewhere = {array for base in fits if base not in handed for array in fits[base]}
     ways = []
     for number, arrays in enumerate(product(*(fits[base] for base in handed))):
         if number >= _MOST:
             return {}
-        if all(order[one] < order[other] for one, other in pairwise(arrays)):
+        if all(order[one] < order[other] for one, other in pairwise(arrays)) and elsewhere.union(arrays) >= referenced:
             ways.append(arrays)
     if len(ways) != 1:
         return {}
