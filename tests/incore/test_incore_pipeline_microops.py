@@ -15,6 +15,7 @@ from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.uops import uops_of
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -212,3 +213,16 @@ def test_every_core_simulates(arch: str) -> None:
     # vmovupd ymm0,[rdi+rax*8]; vaddpd ymm0,ymm0,[rsi+rax*8]; vmovupd [rdi+rax*8],ymm0; add rax,4; cmp rax,rcx; jb
     code = "c5fd1004c7 c5fd5804c6 c5fd1104c7 4883c004 4839c8 72e8"
     assert 1 <= cycles(code, arch) <= 4
+
+
+@pytest.mark.parametrize(("arch", "wide"), [("ZEN", 2), ("ZEN2", 1), ("ZEN4", 1)])
+def test_halves_of_vectors_take_registers_of_their_own(arch: str, wide: int) -> None:
+    """vaddps of 128 and of 256 bits, a load of 256 bits, a store of it."""
+    code, modelled = bytes.fromhex("c5f058c2 c5f458c2 c5fc1006 c5fc1107"), modelled_core(core(arch)[0])
+    assert modelled.pipeline is not None
+    taken = []
+    for instruction, row in zip(decode_bytes(code).instructions, rows_of(code, arch), strict=True):
+        assert row is not None
+        uops = uops_of(instruction, row, None, modelled.pipeline, modelled.switches).uops
+        taken.append(sum(uop.vectors for uop in uops))
+    assert taken == [1, wide, wide, 0]

@@ -344,6 +344,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         queue_entries=figures.queue_entries,
         vector_registers=figures.vector_registers,
         register_release=figures.register_release,
+        two_registers_bytes=parameters.loads.halved_bytes,  # registers are as wide as what moves at once
         third_paths=figures.third_paths,
         store_takes_paths=figures.store_takes_paths,
         loaded_third_waits=figures.loaded_third_waits,

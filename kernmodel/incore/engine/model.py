@@ -140,7 +140,8 @@ class PortSchedulers:
         by_slot: ports that µops are given by their slot of the cycle, those of the same kind each another one.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
-            retirement of an instruction until its register can be given again.
+            retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors
+            that take two, None for none.
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
             store_takes_paths: whether what starts on one of the latter takes the paths of all of them;
             loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load.
@@ -156,6 +157,7 @@ class PortSchedulers:
     queue_entries: int
     vector_registers: int = 0
     register_release: int = 0
+    two_registers_bytes: int | None = None
     third_paths: tuple[tuple[str, ...], ...] = ()
     store_takes_paths: bool = False
     loaded_third_waits: bool = False

@@ -375,17 +375,18 @@ class _Builder:
                 self.results += [(resource, given[target]) for resource in resources]
         loads = [number for number in range(first) if self.uops[number].role == "load"]
         if self.core.by_port and self.core.by_port.vector_registers:
-            self._take_registers()
+            self._take_registers(self.core.by_port.two_registers_bytes)
         if not self.core.by_port:
             self._slot(loads, computing, stores, values)
         if self.row.throughput is not None and self.switches.one_at_a_time:
             self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
 
-    def _take_registers(self) -> None:
-        """Let the first µop take a register for each vector that the instruction writes."""
+    def _take_registers(self, two_registers_bytes: int | None) -> None:
+        """Let the first µop take a register for each vector that the instruction writes, or two of such a size."""
         is_vector = isa_of(self.instruction.isa).is_vector
         written = {operand.register for operand in self.instruction.operands if operand.written and is_vector(operand)}
-        self.uops[0] = self.uops[0]._replace(vectors=len(written))
+        each = 2 if self.instruction.vector_bytes == two_registers_bytes else 1
+        self.uops[0] = self.uops[0]._replace(vectors=each * len(written))
 
     def _sources(self) -> list[tuple[str, str]]:
         """Latency keys and resources that results wait for; address registers stand in their own µops."""
