@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernmodel.errors import InputError, Location, UsageError
+from kernmodel.errors import InputError, UsageError
 from kernmodel.patterns import pattern
 from kernmodel.value_types import dataclass
 
@@ -41,7 +41,7 @@ _PINT_DIMENSION = {"data": "byte", "frequency": "hertz", "time": "second", "band
 _QUANTITY = pattern(r"^\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(\S.*?)?\s*$")
 
 
-def parse_quantity(text: object, dimension: str, *, where: Location | str | None = None) -> float:
+def parse_quantity(text: object, dimension: str) -> float:
     """The value of `text` ("32 KiB", "2.5 GHz", "64 B/cy") in the base unit of `dimension` (a key of `FACTORS`).
 
     Raises:
@@ -50,16 +50,13 @@ def parse_quantity(text: object, dimension: str, *, where: Location | str | None
     match = _QUANTITY.match(text) if isinstance(text, str) else None
     examples = ", ".join(list(FACTORS[dimension])[:6])
     if match is None or match[2] is None:
-        raise InputError(
-            f"{text!r} is not a {'size' if dimension == 'data' else dimension} with a unit",
-            where=where,
-            todo=f"write a number and one of {examples}",
-        )
+        what = f"{text!r} is not a {'size' if dimension == 'data' else dimension} with a unit"
+        raise InputError(what, todo=f"write a number and one of {examples}")
     factor = FACTORS[dimension].get(match[2])
     if factor is None:
         factor = _pint_factor(match[2], dimension)
     if factor is None:
-        raise InputError(f"{text!r} has no unit of {dimension}", where=where, todo=f"use one of {examples}")
+        raise InputError(f"{text!r} has no unit of {dimension}", todo=f"use one of {examples}")
     return float(match[1]) * factor
 
 

@@ -41,9 +41,8 @@ def test_other_units_go_to_pint() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("text", ["", "12", "GB/s", 12, None, "1 MX", "3 GHz", "1 2 GB/s", "nan GB/s", "1e999x B"])
 def test_wrong_quantities(text: object) -> None:
-    with pytest.raises(InputError) as error:
-        parse_quantity(text, "bandwidth", where="x.yml:3")
-    assert str(error.value).startswith("x.yml:3: ")
+    with pytest.raises(InputError, match=r"use one of|write a number and one of"):
+        parse_quantity(text, "bandwidth")
 
 
 WORKS = st.builds(

@@ -71,7 +71,6 @@ class MappedStretch:
 
     first: int
     end: int
-    offset: int
     path: str
 
 
@@ -259,9 +258,9 @@ class TracedProgram(ClosedAtEnd):
         """What is mapped where."""
         found = []
         for line in Path(f"/proc/{self.process}/maps").read_text(errors="surrogateescape").splitlines():
-            span, _, offset, _, _, *path = line.split(maxsplit=5)
+            span, _, _, _, _, *path = line.split(maxsplit=5)
             first, _, end = span.partition("-")
-            found.append(MappedStretch(int(first, 16), int(end, 16), int(offset, 16), path[0] if path else ""))
+            found.append(MappedStretch(int(first, 16), int(end, 16), path[0] if path else ""))
         return found
 
     def entry(self) -> int:

@@ -61,11 +61,6 @@ class CountedFlow:
             if target not in loop.blocks
         )
 
-    def leaves(self, source: int, target: int) -> Loop | None:
-        """The outermost loop that an edge leaves, None where it leaves none."""
-        left = [loop for loop in self.loops.values() if source in loop.blocks and target not in loop.blocks]
-        return min(left, key=lambda loop: loop.depth, default=None)
-
     def blocks_of(self, loop: Loop | None) -> frozenset[int]:
         """The blocks of a loop; of the whole function for None."""
         return frozenset(self.successors) if loop is None else loop.blocks

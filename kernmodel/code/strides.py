@@ -31,18 +31,14 @@ class LoopStrides:
         loop: the loop.
         streams: one per memory reference, in execution order; their `instruction` counts within the loop's body.
         addresses: per stream, its address in the first instruction's values (symbols of this loop at the pass's start).
-        symbolic: per stream, whether its stride is invariant although it is no number.
         passes: how often the body executes each time the loop is entered, where the closing comparison is against a
             value that is known before the loop; None otherwise.
-        counter: what the value that the closing comparison tests advances by per pass, None if unknown.
     """
 
     loop: LoopBody
     streams: tuple[AddressStream, ...]
     addresses: tuple[Linear, ...]
-    symbolic: tuple[bool, ...]
     passes: int | None
-    counter: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ def analyse(listing: Listing, flow: ControlFlow) -> Analysis:
 def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
     """The strides of all memory references of `loop`, and how often it executes."""
     steps = {other.number: _Steps(analysis, other) for other in analysis.flow.loops}
-    streams, addresses, symbolic = [], [], []
+    streams, addresses = [], []
     for place, index in enumerate(loop.instructions):
         instruction = analysis.listing.instructions[index]
         for reference, address in zip(instruction.memory, analysis.trace.addresses.get(index, ()), strict=True):
@@ -110,9 +106,7 @@ def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
             stride = step.constant if step is not None and not step.terms else None
             streams.append(AddressStream(place, reference, stride, _start(analysis, steps, loop, address)))
             addresses.append(address)
-            symbolic.append(stride is None and step is not None)
-    passes, counter = _passes(analysis, steps, loop)
-    return LoopStrides(loop, tuple(streams), tuple(addresses), tuple(symbolic), passes, counter)
+    return LoopStrides(loop, tuple(streams), tuple(addresses), _passes(analysis, steps, loop))
 
 
 def _resolve(analysis: Analysis, steps: dict[int, _Steps], value: Linear) -> Linear:
@@ -149,29 +143,29 @@ def _start(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody, address
     bases = [(name, factor) for name, factor in first.terms if name not in around]
     if len(bases) != 1 or bases[0][1] != 1:
         return None
-    rows = tuple((first.coefficient(name), _passes(analysis, steps, other)[0]) for name, other in around.items())
+    rows = tuple((first.coefficient(name), _passes(analysis, steps, other)) for name, other in around.items())
     return StreamStart(bases[0][0], first.constant, rows)
 
 
-def _passes(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody) -> tuple[int | None, int | None]:
-    """How often the body executes, and the step of what the closing comparison tests."""
+def _passes(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody) -> int | None:
+    """How often the body executes each time the loop is entered; None where the closing comparison does not tell."""
     closing = _closing_branch(analysis, loop)
     compared = None if closing is None else analysis.trace.branches.get(closing)
     if closing is None or compared is None:
-        return None, None
+        return None
     condition = _continues(analysis, loop, closing)
     tested = _tested(compared, condition)
     step = None if tested is None else steps[loop.number].of(tested)
     step = step if step is None else _resolve(analysis, steps, step)
     if tested is None or step is None or step.terms:
-        return None, None
+        return None
     first = _entry(analysis, steps, loop, tested)
     if first.terms:
-        return None, step.constant
+        return None
     tests = _count(first.constant, step.constant, condition)
     # a loop entered at its test, ahead of the rest of its body, tests once more than it executes the body
     ahead = len(loop.blocks) > 1 and analysis.flow.blocks[loop.header].end - 1 == closing
-    return tests - 1 if tests is not None and ahead else tests, step.constant
+    return tests - 1 if tests is not None and ahead else tests
 
 
 def _tested(compared: Comparison, condition: Condition | None) -> Linear | None:

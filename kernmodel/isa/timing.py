@@ -97,12 +97,10 @@ class TimedCode(NamedTuple):
         code: to put at the address that was asked for.
         stub: where calls have to go in place of the function's entry.
         calibration: code that times calls of an empty function and ends in a trap.
-        replaced: bytes at the function's entry that the stub has instructions of: a jump to it can stand there.
         empty: where the words of the calibration are; those of the function begin at the address that was asked for.
     """
 
     code: bytes
     stub: int
     calibration: int
-    replaced: int
     empty: TimedData

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from kernmodel.errors import Location, MachineError
+from kernmodel.errors import MachineError
 from kernmodel.value_types import dataclass
 
 
@@ -46,34 +46,32 @@ class Max:
 Overlap = Time | Sum | Max
 
 
-def parse_overlap(text: str, *, where: Location | str | None = None) -> Overlap:
+def parse_overlap(text: str) -> Overlap:
     """Read an overlap expression.
 
     Raises:
         MachineError: anything but names, `+` and `max(…)`.
     """
     try:
-        return _convert(ast.parse(text.strip(), mode="eval").body, text, where)
+        return _convert(ast.parse(text.strip(), mode="eval").body, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise MachineError(
-            f"overlap {text!r} is not an expression", where=where, todo="use names of times, + and max(…)"
-        ) from error
+        what = f"overlap {text!r} is not an expression"
+        raise MachineError(what, todo="use names of times, + and max(…)") from error
 
 
-def _convert(node: ast.expr, text: str, where: Location | str | None) -> Overlap:
+def _convert(node: ast.expr, text: str) -> Overlap:
     match node:
         case ast.Name(id=name):
             return Time(name)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            parts = (_convert(left, text, where), _convert(right, text, where))
+            parts = (_convert(left, text), _convert(right, text))
             return Sum(tuple(term for part in parts for term in (part.terms if isinstance(part, Sum) else (part,))))
         case ast.Call(func=ast.Name(id="max"), args=[_, *_] as args, keywords=[]):
-            return Max(tuple(_convert(arg, text, where) for arg in args))
+            return Max(tuple(_convert(arg, text) for arg in args))
         case _:
             part = ast.get_source_segment(text.strip(), node) or text
-            raise MachineError(
-                f"overlap {text!r}: {part!r} is not allowed", where=where, todo="use names of times, + and max(…)"
-            )
+            what = f"overlap {text!r}: {part!r} is not allowed"
+            raise MachineError(what, todo="use names of times, + and max(…)")
 
 
 def evaluate(expression: Overlap, times: Mapping[str, float]) -> float:

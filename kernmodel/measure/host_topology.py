@@ -42,7 +42,7 @@ class HostTopology:
     """Processors of this host.
 
     Attributes:
-        model: name of the processor; vendor: as the processor spells it; family, number, stepping: of CPUID.
+        model: name of the processor; vendor: as the processor spells it; family, number: of CPUID.
         features: extensions as Linux names them; hypervisor: whether this is a guest.
         sockets, domains: of the system; cores: physical; threads_per_core.
         caches: of the first processor, innermost first; memory_bytes: free for use now.
@@ -52,7 +52,6 @@ class HostTopology:
     vendor: str
     family: int
     number: int
-    stepping: int
     features: frozenset[str]
     hypervisor: bool
     sockets: int
@@ -94,7 +93,6 @@ def host_topology() -> HostTopology:
         vendor={"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}.get(info.get("vendor_id", ""), "unknown"),
         family=int(info.get("cpu family", "0")),
         number=int(info.get("model", "0")),
-        stepping=int(info.get("stepping", "0")),
         features=features,
         hypervisor="hypervisor" in features,
         sockets=len({socket for socket, _ in places}),

@@ -66,12 +66,11 @@ class Probe:
     """A probed machine.
 
     Attributes:
-        text: the machine file; carried: the machine that the rest comes from.
+        text: the machine file.
         notes: what is not known or doubtful.
     """
 
     text: str
-    carried: str
     notes: tuple[Note, ...]
 
 
@@ -175,7 +174,7 @@ def probe_machine(
     notes += _saturation(topology, points, several, clock)
     comments = [f"Probed on {datetime.date.today().isoformat()}; figures that no two rounds confirmed were left out."]
     comments += [f"{note.text}" for note in notes]
-    return Probe(write_facts(_texts(facts), comments), name, tuple(notes))
+    return Probe(write_facts(_texts(facts), comments), tuple(notes))
 
 
 def plan_of(depth: Depth) -> Plan:

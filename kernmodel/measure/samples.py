@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from statistics import median
 
 from kernmodel.value_types import dataclass
 
@@ -73,12 +72,11 @@ class Round:
     """The samples of one case that count.
 
     Attributes:
-        cycles: per call, the lower decile; middle: the median.
+        cycles: per call, the lower decile.
         accepted, refused: samples that count, and those that do not.
     """
 
     cycles: float
-    middle: float
     accepted: int
     refused: int
 
@@ -154,7 +152,7 @@ def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Roun
     long = bool(mine) and min(sample.ticks / min(sample.clock) for sample in mine) > LONG
     if len(taken) < (LEAST_LONG if long else LEAST_SAMPLES):
         return None
-    return Round(taken[int(_QUANTILE * len(taken))], median(taken), len(taken), len(mine) - len(taken))
+    return Round(taken[int(_QUANTILE * len(taken))], len(taken), len(mine) - len(taken))
 
 
 def agreed(

@@ -208,11 +208,6 @@ class Demand:
     load_share: float
     told: bool = True
 
-    @property
-    def intensity(self) -> float | None:
-        """FLOP per byte of load and store instructions; None without bytes."""
-        return self.flops / self.bytes if self.bytes else None
-
 
 def demand(case: Case) -> Demand:
     """What the kernel asks for: FLOP by its source, bytes by its instructions; each by the other where it is unknown.

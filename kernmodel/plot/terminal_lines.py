@@ -44,20 +44,19 @@ def lines_text(
     *,
     x_label: str = "",
     log_x: bool = False,
-    log_y: bool = False,
 ) -> str:
     """All lines in one frame with a legend below; `width` is in columns, at least 40 are taken.
 
     A step within one column is drawn as a vertical bar, and where two lines share a place their signs alternate. Points
-    that have no place (not finite; not above 0 on a logarithmic axis) leave a gap.
+    that have no place (not finite; x not above 0 on a logarithmic axis) leave a gap.
     """
     columns = columns_of(width)
-    runs = [list(_runs(line, log_x, log_y)) for line in lines]
+    runs = [list(_runs(line, log_x)) for line in lines]
     points = [point for of_line in runs for run in of_line for point in run]
     if not points:
         return f"{title}\n  nothing to draw\n"
     x_scale = _x_scale([x for x, _ in points], log_x)
-    grid = Grid.blank(columns - MARGIN, _ROWS, x_scale, _y_scale([y for _, y in points], log_y))
+    grid = Grid.blank(columns - MARGIN, _ROWS, x_scale, _y_scale([y for _, y in points]))
     step = "|" if ascii_only else "│"
     for number, of_line in enumerate(runs):
         for run in of_line:
@@ -73,9 +72,9 @@ def _sign(number: int) -> str:
     return signs[number % len(signs)]
 
 
-def _runs(line: TextLine, log_x: bool, log_y: bool) -> Iterator[list[tuple[float, float]]]:
+def _runs(line: TextLine, log_x: bool) -> Iterator[list[tuple[float, float]]]:
     """The stretches of a line whose points all have a place."""
-    x_kind, y_kind = Scale(1, 2, log_x), Scale(1, 2, log_y)
+    x_kind, y_kind = Scale(1, 2, log_x), Scale(1, 2)
     run: list[tuple[float, float]] = []
     for x, y in zip(line.x, line.y, strict=True):
         if x_kind.shows(x) and y_kind.shows(y):
@@ -95,11 +94,9 @@ def _x_scale(values: Sequence[float], log: bool) -> Scale:
     return Scale(low / 2, high * 2, log) if log else Scale(low - 1, high + 1)
 
 
-def _y_scale(values: Sequence[float], log: bool) -> Scale:
-    """Limits that hold all values, linear ones at round values and from 0 where that hides nothing."""
+def _y_scale(values: Sequence[float]) -> Scale:
+    """Round limits that hold all values, from 0 where that hides nothing."""
     low, high = min(values), max(values)
-    if log:
-        return Scale(low / 1.15, high * 1.15, log=True)
     if 0 <= low <= _NEAR * high:
         low = 0.0
     if low == high:

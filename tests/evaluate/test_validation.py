@@ -27,7 +27,7 @@ CACHES = (
     HostCache(2, 524288, 8, 1024, 64, 1),
     HostCache(3, 33554432, 16, 32768, 64, 2),
 )
-HOST = HostTopology("EPYC", "AMD", 25, 1, 1, frozenset(), True, 1, 1, 2, 1, CACHES, 1 << 34)
+HOST = HostTopology("EPYC", "AMD", 25, 1, frozenset(), True, 1, 1, 2, 1, CACHES, 1 << 34)
 # cycles per iteration by kernel and level, gcc 12 -O3 -march=native; that of copy in L2 is twice what was measured
 CYCLES = {
     "triad": {"L1": 0.3975, "L2": 0.765, "L3": 1.0, "Mem": 3.31, "unrolled": 0.38},

@@ -26,7 +26,7 @@ def topology(memory: int) -> HostTopology:
         HostCache(2, 2 << 20, 16, 2048, 64, 1),
         HostCache(3, 96 << 20, 12, 1, 64, 2),
     )
-    return HostTopology("x", "Intel", 6, 143, 8, frozenset(), True, 1, 1, 2, 1, caches, memory)
+    return HostTopology("x", "Intel", 6, 143, frozenset(), True, 1, 1, 2, 1, caches, memory)
 
 
 def test_data_of_a_level_fit_it_and_exceed_the_one_before() -> None:

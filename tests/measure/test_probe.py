@@ -37,7 +37,7 @@ CACHES = (
     HostCache(3, 105 << 20, 15, 114688, 64, 2),
 )
 GUEST = HostTopology(
-    "Xeon", "Intel", 6, 167, 8, frozenset({"avx", "avx2", "avx512f", "avx512vbmi2", "amx_tile"}), True, 1, 1, 2, 1,
+    "Xeon", "Intel", 6, 167, frozenset({"avx", "avx2", "avx512f", "avx512vbmi2", "amx_tile"}), True, 1, 1, 2, 1,
     CACHES, 1 << 34,
 )  # fmt: skip
 # cycles a line of all streams, as measured on a guest with two cores of Sapphire Rapids

@@ -40,8 +40,8 @@ def test_distributions_by_name_of_the_array() -> None:
 )
 def test_what_is_no_distribution(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_indirect([text], "--where")
-    assert str(caught.value).startswith("--where: ") and message in str(caught.value)
+        parse_indirect([text])
+    assert str(caught.value).startswith("--indirect: ") and message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["3\n1\n4\n", "3 1\t4", "\n 3\r\n1\r\n\r\n4"])

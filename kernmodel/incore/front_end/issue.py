@@ -8,12 +8,9 @@ from kernmodel.incore.engine.layout import Entry
 from kernmodel.incore.front_end.model import Issuing, Unit
 
 
-def issue_bound(units: Sequence[Unit], core: Issuing, synchronisations: int = 0) -> float:
-    """Issue: n / i for n µops (fused domain, after unlamination) and issue width i (Facile, section 4.7).
-
-    `synchronisations` are µops that the stack engine adds; Facile has none.
-    """
-    return (sum(unit.slots for unit in units) + synchronisations) / core.issue_width
+def issue_bound(units: Sequence[Unit], core: Issuing) -> float:
+    """Issue: n / i for n µops (fused domain, after unlamination) and issue width i (Facile, section 4.7)."""
+    return sum(unit.slots for unit in units) / core.issue_width
 
 
 def entries_bound(entries: Sequence[Entry], width: int, most: int, first: int, rounds: int | None) -> float:

@@ -57,7 +57,7 @@ def timed_code(code: bytes, address: int, place: int, data: int, *, shift: int) 
     emitter.put(Instruction.create_branch(Code.JNE_REL32_64, 0), ("again", 0))
     emitter.raw(b"\xcc")
     made, labels = emitter.assemble(place)
-    return TimedCode(made, labels["stub", 0], labels["calibrate", 0], first[0], empty)
+    return TimedCode(made, labels["stub", 0], labels["calibrate", 0], empty)
 
 
 def _first(code: bytes, address: int, shift: int) -> tuple[int, Sequence[tuple[Instruction, bytes]]] | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Blocks, Column, Pair, fields, left, right, table
+from kernmodel.report.layout import Blocks, Pair, fields, left, right, table
 from kernmodel.report.number_text import count
 from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_bytes
@@ -50,15 +50,14 @@ def function_fields(function: Function) -> Blocks:
     )
 
 
-def block_tree(function: Function, columns: Sequence[Column] = ()) -> Blocks:
-    """The blocks by address, set in by their loops; `columns` tell more of each, given the block."""
+def block_tree(function: Function) -> Blocks:
+    """The blocks by address, indented by the depth of their loops."""
     loops = {loop.header: loop for loop in function.loops}
     deepest = {block.address: function.loop_of(block.address) for block in function.blocks}
     shown = (
         left("block", lambda block: _place(block, deepest[block.address], loops)),
         right("instr.", lambda block: len(block.instructions)),
         right("bytes", lambda block: len(block.code)),
-        *columns,
         left("ends in", _end_text),
         left("next", lambda block: " ".join(f"{one:#x}" for one in block.successors)),
         left("lines", lambda block: lines_text(block.lines)),

@@ -21,7 +21,7 @@ _MAX_ENTRIES = 10_000_000
 """Entries of a file: a Python tuple of them takes about 40 bytes each."""
 
 
-def parse_indirect(texts: Sequence[str], where: str = "--indirect") -> Mapping[str, Distribution]:
+def parse_indirect(texts: Sequence[str]) -> Mapping[str, Distribution]:
     """The distributions of `NAME=uniform`, `NAME=banded:WIDTH` and `NAME=FILE` by name of the index array.
 
     A file holds whole numbers from 0 on, apart from one another by white space or line breaks, or is an integer array
@@ -36,29 +36,29 @@ def parse_indirect(texts: Sequence[str], where: str = "--indirect") -> Mapping[s
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not value or not re.fullmatch(r"[A-Za-z_]\w*(?:(?:->|\.)\w+)*", name):
-            raise UsageError(f"{text!r} is not NAME=DISTRIBUTION", where=where, todo=_FORMS)
-        result[name] = _distribution(name, value, where)
+            raise UsageError(f"{text!r} is not NAME=DISTRIBUTION", where="--indirect", todo=_FORMS)
+        result[name] = _distribution(name, value)
     return result
 
 
-def _distribution(name: str, value: str, where: str) -> Distribution:
+def _distribution(name: str, value: str) -> Distribution:
     kind, _, width = value.partition(":")
     if value == "uniform":
         return Distribution("uniform", value)
     if kind == "banded":
         if not re.fullmatch(r"[0-9]{1,18}", width):
             todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
-            raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where=where, todo=todo)
+            raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where="--indirect", todo=todo)
         return Distribution("banded", value, width=int(width))
     path = Path(value)
     if not path.exists():
         near = get_close_matches(kind, _KINDS, n=1)
         found = f"did you mean {name}={near[0]}{':WIDTH' if near[0] == 'banded' else ''}?" if near else _FORMS
-        raise UsageError(f"{value!r} is neither uniform nor banded:WIDTH nor a file", where=where, todo=found)
+        raise UsageError(f"{value!r} is neither uniform nor banded:WIDTH nor a file", where="--indirect", todo=found)
     return Distribution("table", value, values=_table(path))
 
 
-def mean_length(text: str, where: str = "--row-length") -> int:
+def mean_length(text: str) -> int:
     """The length of rows that is given as a number, or as a file with the length of each row: their mean, rounded.
 
     Raises:
@@ -69,7 +69,7 @@ def mean_length(text: str, where: str = "--row-length") -> int:
     path = Path(text)
     if not path.exists():
         todo = "write the number of entries of a row, or a file with the number of each"
-        raise UsageError(f"{text!r} is neither a whole number nor a file", where=where, todo=todo)
+        raise UsageError(f"{text!r} is neither a whole number nor a file", where="--row-length", todo=todo)
     lengths = _table(path)
     return max(1, round(sum(lengths) / len(lengths)))
 

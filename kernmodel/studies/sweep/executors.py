@@ -247,15 +247,11 @@ def kernmodel_version() -> str:
 
 
 class _Cluster(Executor):
-    """A Dask cluster as executor; `workers` is its number of threads now."""
+    """A Dask cluster as executor."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
-
-    @property
-    def workers(self) -> int:
-        return max(1, sum(self._client.nthreads().values()))  # type: ignore[no-untyped-call]
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         future: Future[Result] = self._executor.submit(fn, *args, **kwargs)
