@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
-from kernmodel.binary.predictors.tools import each_once, found_tool, llvm_names, said, version_of
+from kernmodel.binary.predictors.tools import core_name, each_once, found_tool, llvm_names, said, version_of
 
 TRIPLES: Mapping[str, str] = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 _FEATURES: Mapping[str, tuple[str, ...]] = {"aarch64": ("-mattr=+all",)}
@@ -56,13 +56,11 @@ class AssemblyPredictor(ABC):
 
     Attributes:
         name: of the tool; title: as messages call it.
-        cores: the tool's names of cores, by ours.
         at_once: pieces that one process answers for.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    cores: ClassVar[Mapping[str, str]]
     at_once: ClassVar[int]
 
     def __init__(self, tool: str, microarchitecture: str, isa: str, jobs: int | None) -> None:
@@ -78,7 +76,7 @@ class AssemblyPredictor(ABC):
         self.version = version_of(tool)
         self._disassembler = Disassembler(isa, self.name)
         self._microarchitecture = microarchitecture
-        self._core = self.cores.get(microarchitecture, "")
+        self._core = core_name(self.name, microarchitecture)
         self._jobs = jobs
 
     def predict(self, pieces: Sequence[Piece]) -> list[PieceCycles]:

@@ -13,38 +13,6 @@ from kernmodel.binary.predictors.disassembly import LLVM, TRIPLES, AssemblyPredi
 from kernmodel.binary.predictors.protocol import PieceCycles
 from kernmodel.binary.predictors.tools import found_tool, llvm_names, said
 
-_CPUS: Mapping[str, str] = {
-    "SNB": "sandybridge",
-    "IVB": "ivybridge",
-    "HSW": "haswell",
-    "BDW": "broadwell",
-    "SKL": "skylake",
-    "KBL": "skylake",
-    "CFL": "skylake",
-    "SKX": "skylake-avx512",
-    "CLX": "cascadelake",
-    "ICL": "icelake-client",
-    "ICX": "icelake-server",
-    "TGL": "tigerlake",
-    "RKL": "rocketlake",
-    "GLC": "sapphirerapids",
-    "RWC": "graniterapids",
-    "ZEN": "znver1",
-    "ZEN2": "znver2",
-    "ZEN3": "znver3",
-    "ZEN4": "znver4",
-    "A72": "cortex-a72",
-    "N1": "neoverse-n1",
-    "N2": "neoverse-n2",
-    "V1": "neoverse-v1",
-    "V2": "neoverse-v2",
-    "A64FX": "a64fx",
-    "TX2": "thunderx2t99",
-    "TSV110": "tsv110",
-    "M1": "apple-m1",
-}
-"""LLVM's names of cores (`llc -mcpu=help`), by ours."""
-
 _ITERATIONS = 100
 _SECONDS = 60.0
 
@@ -53,7 +21,6 @@ class LlvmMca(AssemblyPredictor):
     """llvm-mca for one core."""
 
     name = title = "llvm-mca"
-    cores = _CPUS
     at_once = 40
 
     def __init__(self, microarchitecture: str, isa: str, jobs: int | None = None) -> None:

@@ -9,38 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kernmodel.binary.predictors.disassembly import AssemblyPredictor
 from kernmodel.binary.predictors.protocol import PieceCycles
 from kernmodel.binary.predictors.tools import found_tool, said
 from kernmodel.errors import ToolError
-
-_CORES: Mapping[str, str] = {
-    "SNB": "SNB",
-    "IVB": "IVB",
-    "HSW": "HSW",
-    "BDW": "BDW",
-    "SKX": "SKX",
-    "CLX": "CSX",
-    "ICL": "ICL",
-    "ICX": "ICX",
-    "GLC": "SPR",
-    "RWC": "SPR",
-    "ZEN": "ZEN1",
-    "ZEN2": "ZEN2",
-    "ZEN3": "ZEN3",
-    "ZEN4": "ZEN4",
-    "A72": "A72",
-    "N1": "N1",
-    "V2": "V2",
-    "A64FX": "A64FX",
-    "TX2": "TX2",
-    "TSV110": "TSV110",
-    "M1": "M1",
-}
-"""OSACA's names of cores, by ours."""
 
 _SECONDS = 600.0
 _PACKAGE = "pip install osaca"
@@ -86,7 +61,6 @@ class Osaca(AssemblyPredictor):
     """OSACA for one core."""
 
     name, title = "osaca", "OSACA"
-    cores = _CORES
     at_once = 200
 
     def __init__(self, microarchitecture: str, isa: str, jobs: int | None = None) -> None:

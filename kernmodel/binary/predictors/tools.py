@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
@@ -37,6 +38,14 @@ def found_tool(name: str, variable: str, names: Sequence[str], package: str) -> 
 def llvm_names(tool: str) -> tuple[str, ...]:
     """What a tool of LLVM may be called, the newest versions first."""
     return (*(f"{tool}-{version}" for version in range(24, 14, -1)), tool)
+
+
+def core_name(tool: str, microarchitecture: str) -> str:
+    """What a tool calls one of our cores (`cores.yml`), "" where it has no model of it."""
+    from kernmodel.schema.yaml_nodes import load
+
+    file = Path(__file__).with_name("cores.yml")
+    return str(load(file.read_text(encoding="utf-8"), file.name)[tool].get(microarchitecture, ""))
 
 
 def version_of(tool: str) -> str:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
-from kernmodel.binary.predictors.tools import each_once, found_tool, said
+from kernmodel.binary.predictors.tools import core_name, each_once, found_tool, said
 from kernmodel.incore.core import CODE_ALIGNMENT
-
-_CORES: Mapping[str, str] = {
-    name: name for name in ("SNB", "IVB", "HSW", "BDW", "SKL", "SKX", "KBL", "CFL", "CLX", "ICL", "TGL", "RKL")
-}
-"""uiCA's names of cores, by ours."""
 
 _SECONDS = 30.0
 _PACKAGE = "get uiCA (github.com/andreas-abel/uiCA), run its setup.sh and put uiCA.py on the path"
@@ -37,7 +32,7 @@ class Uica:
             ToolError: it is not installed.
         """
         self._tool = found_tool(self.name, "KERNMODEL_UICA", ("uiCA.py", "uiCA", "uica"), _PACKAGE)
-        self._core = _CORES.get(microarchitecture, "")
+        self._core = core_name(self.name, microarchitecture)
         self._known = microarchitecture
         self._jobs = jobs
 
