@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -61,44 +61,59 @@ def run_suite(
     for compiler in suite.compilers:
         compiler_version(compiler)
     seconds: dict[str, float] = {}
-    variants = suite.variants
     traced = machine if OWN_ECM in predictors else None
     target = core if traced is None else f"{core} {traced.sha256}"
-    keys = {variant: key_of(variant, suite, target) for variant in variants}
-    began = time.monotonic()
-    with closing(Records(output / "observed.jsonl", Observed)) as records:
-        work = partial(observe, suite=suite, core=core, machine=traced, folder=output / "bin")
-        observed, kept = _observed(work, keys, records, output / "bin", jobs, progress)
-    seconds["built, counted and predicted"] = time.monotonic() - began
-    began = time.monotonic()
-    measured, also = _measured(
-        suite, [observed[v] for v in variants if not observed[v].failed], output, timing, progress
-    )
-    seconds["measured"] = time.monotonic() - began
+    keys = {variant: key_of(variant, suite, target) for variant in suite.variants}
+    work = partial(observe, suite=suite, core=core, machine=traced, folder=output / "bin")
+    with _timed(seconds, "built, counted and predicted"), closing(Records(output / "observed.jsonl", Observed)) as kept:
+        observed, known = _observed(work, keys, kept, output / "bin", jobs, progress)
+    with _timed(seconds, "measured"):
+        counted = [observed[variant] for variant in suite.variants if not observed[variant].failed]
+        measured, known_times = _measured(suite, counted, output, timing, progress)
     by_peer: dict[str, Mapping[str, float | None]] = {}
     for other in others:
-        began = time.monotonic()
-        progress(f"asking {other.name}", 0, 1)
-        by_peer[other.name] = _peer(other, list(observed.values()), output)
-        seconds[other.name] = time.monotonic() - began
+        with _timed(seconds, other.name):
+            progress(f"asking {other.name}", 0, 1)
+            by_peer[other.name] = _peer(other, list(observed.values()), output)
+    labels = OWN_WAYS if traced is None else {**OWN_WAYS, ECM: OWN_ECM}
+    judged, failed = _judged({one: observed[one] for one in suite.variants}, measured, labels, by_peer)
+    versions = {OWN: __version__, **{other.name: other.version for other in others}}
+    classes = tuple(_classes(suite, judged))
+    kept_records = known + known_times
+    answer = SuiteAnswer(suite.file, core, str(output), versions, judged, failed, classes, seconds, kept_records)
+    write_file(output / "variants.csv", csv_text(_rows(judged)))
+    return answer
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note how long a stage takes."""
+    began = time.monotonic()
+    yield
+    seconds[stage] = time.monotonic() - began
+
+
+def _judged(
+    observed: Mapping[Variant, Observed],
+    measured: Mapping[str, Measured],
+    labels: Mapping[str, str],
+    by_peer: Mapping[str, Mapping[str, float | None]],
+) -> tuple[tuple[Judged, ...], tuple[tuple[str, str], ...]]:
+    """The predictions of variants beside their measured times, and which variants have none, and why.
+
+    Args:
+        labels: of our own predictions, by way; by_peer: cycles that others predict, by name and variant.
+    """
     judged, failed = [], []
-    for variant in variants:
-        found = observed[variant]
+    for variant, found in observed.items():
         timed = measured.get(found.name)
         if found.failed or timed is None or timed.failed:
             failed.append((variant.name, found.failed or (timed.failed if timed else "was not measured")))
             continue
-        predicted = {label: found.predicted.get(way) for way, label in OWN_WAYS.items()}
-        predicted |= {} if traced is None else {OWN_ECM: found.predicted.get(ECM)}
+        predicted = {label: found.predicted.get(way) for way, label in labels.items()}
         predicted |= {f"{name} (a)": cycles.get(found.name) for name, cycles in by_peer.items()}
         judged.append(Judged(variant, timed.cycles, timed.spread_percent, predicted, found.data, found.is_resident))
-    versions = {OWN: __version__, **{other.name: other.version for other in others}}
-    classes = tuple(_classes(suite, judged))
-    answer = SuiteAnswer(
-        suite.file, core, str(output), versions, tuple(judged), tuple(failed), classes, seconds, kept + also
-    )
-    write_file(output / "variants.csv", csv_text(_rows(judged)))
-    return answer
+    return tuple(judged), tuple(failed)
 
 
 _ISA = "x86-64"
