@@ -49,8 +49,7 @@ def swept(answer: BlockingAnswer) -> tuple[str, str]:
     """
     if not answer.candidates or not answer.sweep:
         raise InputError("blocking buys nothing here, so there is no picture of it", todo="leave out --plot")
-    blocks = dict(answer.candidates[0].blocks)
-    loop = list(blocks)[-1]
+    blocks, loop = answer.candidates[0].blocks, answer.swept_loop
     others = ", ".join(f"{variable} in blocks of {size}" for variable, size in blocks.items() if variable != loop)
     return loop, others
 

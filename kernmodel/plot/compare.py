@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.ecm import shown_times, stacks
-from kernmodel.plot.scaling import performance, rate_of
+from kernmodel.plot.scaling import performance
 from kernmodel.plot.terminal_lines import TextBar, bars_text
+from kernmodel.studies.scaling import rate_in
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def compared(answer: CompareAnswer, unit: str | None) -> dict[str, tuple[str, li
     found: dict[str, tuple[str, list[Compared]]] = {}
     for result in answer.results:
         if result.answer is not None and result.domain is not None:
-            rate, rows = found.setdefault(result.kernel, (rate_of(unit, result.answer), []))
+            rate, rows = found.setdefault(result.kernel, (rate_in(unit, result.answer.prediction.work), []))
             rows.append(_compared(result, result.answer, result.domain.cycles, rate))
     return found
 

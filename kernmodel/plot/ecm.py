@@ -16,11 +16,11 @@ from kernmodel.plot.scaling import (
     curves_text,
     draw_curve,
     frame_cores,
-    rate_of,
     size_labels,
-    varying_sizes,
 )
 from kernmodel.plot.terminal_lines import TextBar, TextLine, bars_text, lines_text
+from kernmodel.studies.scaling import rate_in
+from kernmodel.studies.sweep.values import is_wide, varying_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     axes.plot(places, total, linestyle="", color="#000000", marker=mark, markersize=3, label=label)
     step = max(1, -(-len(answers) // _MOST_TICKS))
     shown = list(places)[::step]
-    varying = varying_sizes([answer.sizes for answer in answers])
+    varying = varying_names([answer.sizes for answer in answers]) or list(answers[0].sizes)
     axes.set_xticks(shown, [_size_label(answers[at], varying) for at in shown], fontsize=style.SMALL, rotation=45,
                     ha="right", rotation_mode="anchor")  # fmt: skip
     axes.set(xlabel=" × ".join(varying) or "sizes", ylabel="cycles per unit of work (cy/CL)")
@@ -129,7 +129,7 @@ def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
 
 def _scaling(axes: Axes, answers: Sequence[EcmAnswer], unit: str) -> None:
     """One line for each point of sizes, and where the first domain saturates by the recursive rule."""
-    rate = rate_of(unit, answers[0])
+    rate = rate_in(unit, answers[0].prediction.work)
     for curve in _curves(answers, rate):
         draw_curve(axes, curve)
     domain, most = answers[0].machine.topology.cores_per_numa_domain, max(point.cores for point in answers[0].scaling)
@@ -147,7 +147,7 @@ def ecm_text(answers: Sequence[EcmAnswer], unit: str, width: int = 80, ascii_onl
     """Performance over cores where the answers were scaled; else the times, over the sizes where these vary."""
     first = answers[0]
     if first.scaling:
-        rate = rate_of(unit, first)
+        rate = rate_in(unit, first.prediction.work)
         return curves_text(_curves(answers, rate), first, rate, width, ascii_only)
     title = f"{first.nest.name} on {first.machine.name}: cycles per unit of work (cy/CL), {first.prediction.overlap}"
     if len(answers) == 1:
@@ -166,7 +166,7 @@ def _bars(answer: EcmAnswer) -> list[TextBar]:
 
 def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only: bool) -> str:
     """A line for each time; over the number of the point where several sizes vary at once."""
-    names = varying_sizes([answer.sizes for answer in answers])
+    names = varying_names([answer.sizes for answer in answers]) or list(answers[0].sizes)
     alone = len(names) == 1
     xs = [float(answer.sizes[names[0]]) if alone else float(at) for at, answer in enumerate(answers, 1)]
     order = sorted(range(len(xs)), key=xs.__getitem__)
@@ -178,5 +178,4 @@ def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only
     places = tuple(xs[at] for at in order)
     lines = [TextLine(name, places, tuple(values)) for name, values in series.items()]
     label = names[0] if alone else f"number of the point ({', '.join(names)} vary)"
-    logarithmic = alone and places[0] > 0 and places[-1] >= 20 * places[0]
-    return lines_text(lines, title, width, ascii_only, x_label=label, log_x=logarithmic)
+    return lines_text(lines, title, width, ascii_only, x_label=label, log_x=alone and is_wide(places))

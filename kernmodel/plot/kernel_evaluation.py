@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import UsageError
 from kernmodel.plot import style
 from kernmodel.plot.ecm import shown_times, stacks
+from kernmodel.studies.sweep.values import is_wide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ def _draw(axes: Axes, one: JudgedSeries) -> None:
     axes.plot(sizes, core, "--", color=style.GREY, linewidth=1.0, label=f"{label} (overlap)")
     axes.plot(sizes, [point.predicted for point in points], color="#000000", linewidth=1.0, label="T_ECM")
     axes.plot(sizes, [point.measured for point in points], "x", color="#000000", markersize=3.5, label="measured")
-    if sizes[-1] >= 20 * sizes[0] > 0:
+    if is_wide(sizes):
         axes.set_xscale("log")
     axes.set(xlabel=_label(points), ylabel="cy/CL", ylim=(0, 1.15 * _highest(points)))
     style.title(axes, f"{one.series.kernel}\n{one.machine}")

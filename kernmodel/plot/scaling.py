@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.terminal_lines import TextLine, lines_text
+from kernmodel.studies.scaling import rate_in
+from kernmodel.studies.sweep.values import varying_names
 from kernmodel.units import convert_cycles
 from kernmodel.value_types import dataclass
 
@@ -40,13 +42,6 @@ class Curve:
     values: tuple[float, ...]
     number: int
     saturation: int | None
-
-
-def rate_of(unit: str | None, answer: EcmAnswer) -> str:
-    """The rate in which performance is drawn: the unit if it is one, else the kernel's own."""
-    from kernmodel.studies.scaling import own_rate
-
-    return unit if unit is not None and unit.endswith("/s") else own_rate(answer.prediction.work)
 
 
 def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
@@ -85,12 +80,6 @@ def frame_cores(axes: Axes, domain: int, most: int, rate: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def varying_sizes(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """The sizes in which points differ; all of a single point."""
-    names = list(sizes[0])
-    return [name for name in names if len({point.get(name) for point in sizes}) > 1] or names
-
-
 def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure:
     """Performance over cores by both rules, linear scaling, saturation points, domains, and what changes in shared
     caches. Several points of sizes are drawn by the recursive rule alone."""
@@ -98,7 +87,7 @@ def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure
         figure = style.new_figure(8.0, 4.4)
         axes = figure.add_axes((0.09, 0.13, 0.60, 0.78))
         first = answers[0].single
-        rate = rate_of(unit, first)
+        rate = rate_in(unit, first.prediction.work)
         drawn = curves(answers, rate)
         for curve in drawn:
             draw_curve(axes, curve, "saturation" if len(answers) > 1 else "saturation, recursive rule")
@@ -137,9 +126,9 @@ def curve_of(
 
 def size_labels(answers: Sequence[EcmAnswer], alone: str) -> list[str]:
     """What tells the predictions apart ("N=4000"); of a single one `alone`."""
-    names = varying_sizes([answer.sizes for answer in answers])
     if len(answers) == 1:
         return [alone]
+    names = varying_names([answer.sizes for answer in answers]) or list(answers[0].sizes)
     return [", ".join(f"{name}={answer.sizes[name]}" for name in names) for answer in answers]
 
 
@@ -203,7 +192,7 @@ def _draw_changes(axes: Axes, answers: Sequence[ScalingAnswer], drawn: Sequence[
 def scaling_text(answers: Sequence[ScalingAnswer], unit: str | None, width: int = 80, ascii_only: bool = False) -> str:
     """In characters: both rules and linear scaling of one point of sizes; of several points the recursive rule."""
     first = answers[0].single
-    rate = rate_of(unit, first)
+    rate = rate_in(unit, first.prediction.work)
     drawn = curves(answers, rate)
     if len(answers) == 1:
         simple = simple_curve(answers[0], rate)

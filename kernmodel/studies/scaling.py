@@ -79,6 +79,11 @@ def own_rate(work: Work) -> str:
     return next(unit for unit in ("LUP/s", "FLOP/s", "It/s") if unit in known)
 
 
+def rate_in(unit: str | None, work: Work) -> str:
+    """The rate in which performance is drawn: the unit if it is a rate, else the kernel's own."""
+    return unit if unit is not None and unit.endswith("/s") else own_rate(work)
+
+
 def unit_of_performance(unit: str | None, work: Work) -> str:
     """The unit in which performance is told: the one asked for, else the kernel's own rate.
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kernmodel.report.html.charts import Axis, LineChart, Series
 from kernmodel.report.html.ecm import time_names
 from kernmodel.report.number_text import short
-from kernmodel.report.text.blocking import headline, swept_loop
+from kernmodel.report.text.blocking import headline
+from kernmodel.studies.sweep.values import is_wide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ def blocking_charts(answers: Sequence[BlockingAnswer], unit: str) -> tuple[LineC
 
 def blocking_chart(answer: BlockingAnswer, unit: str) -> LineChart:
     """T_ECM and its times over the block size of the innermost blocked loop, with the time of the nest as it stands."""
-    loop, before = swept_loop(answer), answer.before.prediction.cycles
+    loop, before = answer.swept_loop, answer.before.prediction.cycles
     sizes = [float(size) for size, _ in answer.sweep]
     predictions = [one for _, one in answer.sweep]
     times = {name: [one.times.get(name, 0.0) for one in predictions] for name in time_names(predictions)}
@@ -40,7 +41,7 @@ def blocking_chart(answer: BlockingAnswer, unit: str) -> LineChart:
     return LineChart(
         title=f"Times over the block size of {loop}",
         about=f"{' '.join(headline(answer, unit))} {stands}.",
-        x=Axis(f"block of {loop}", log=sizes[-1] >= 20 * sizes[0]),
+        x=Axis(f"block of {loop}", log=is_wide(sizes)),
         y=Axis("cy/CL"),
         series=tuple(series),
     )

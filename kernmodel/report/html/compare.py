@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Segment
 from kernmodel.report.html.ecm import times_chart
 from kernmodel.report.number_text import count, quantity
-from kernmodel.studies.scaling import own_rate
+from kernmodel.studies.scaling import rate_in
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _of_kernel(results: Sequence[MachineResult], unit: str | None) -> Iterator[B
     if not found:
         return
     first = found[0][1]
-    rate = unit if unit is not None and unit.endswith("/s") else own_rate(first.prediction.work)
+    rate = rate_in(unit, first.prediction.work)
     for title, which in (("one core", ""), ("a ccNUMA domain", "domain"), ("the machine", "whole")):
         bars = tuple(_bars(found, which, rate))
         if bars:

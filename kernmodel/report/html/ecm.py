@@ -9,8 +9,9 @@ from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate, parse_o
 from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
-from kernmodel.report.html.scaling import curves_chart, varying_sizes
+from kernmodel.report.html.scaling import curves_chart
 from kernmodel.report.number_text import short
+from kernmodel.studies.sweep.values import is_wide, varying_names
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
@@ -40,7 +41,7 @@ def _size_text(answer: EcmAnswer) -> str:
 
 def varying_size(answers: Sequence[EcmAnswer]) -> str | None:
     """The size that alone differs between the answers; None if several do."""
-    names = varying_sizes(answers)
+    names = varying_names([answer.sizes for answer in answers])
     return names[0] if len(names) == 1 else None
 
 
@@ -140,7 +141,7 @@ def over_sizes_chart(answers: Sequence[EcmAnswer], name: str, *, follows: str = 
     return LineChart(
         title=f"Times over {name}",
         about=about,
-        x=Axis(name, log=_is_wide(xs)),
+        x=Axis(name, log=is_wide(xs)),
         y=Axis("cy/CL"),
         series=(*series, total),
         follows=follows,
@@ -182,7 +183,7 @@ def bytes_chart(answers: Sequence[EcmAnswer], name: str, *, follows: str = "") -
     return LineChart(
         title=f"Traffic over {name} ({unit})",
         about=about,
-        x=Axis(name, log=_is_wide(xs)),
+        x=Axis(name, log=is_wide(xs)),
         y=Axis(unit),
         series=tuple(series),
         follows=follows,
@@ -194,7 +195,3 @@ def _work(answer: EcmAnswer, *, of_updates: bool) -> float:
     """Lattice updates, or iterations, of a unit of work."""
     traffic = answer.traffic
     return traffic.iterations_per_unit * (traffic.updates_per_iteration or 1.0 if of_updates else 1.0)
-
-
-def _is_wide(xs: Sequence[float]) -> bool:
-    return min(xs) > 0 and max(xs) >= 20 * min(xs)

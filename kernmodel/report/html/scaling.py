@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.html.charts import Axis, LineChart, Series
 from kernmodel.report.number_text import quantity
-from kernmodel.studies.scaling import own_rate
+from kernmodel.studies.scaling import own_rate, rate_in
+from kernmodel.studies.sweep.values import varying_names
 from kernmodel.units import Work, convert_cycles
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def scaling_charts(answers: Sequence[ScalingAnswer], unit: str | None) -> tuple[LineChart, ...]:
     """Performance over cores by both saturation rules."""
     work = answers[0].single.prediction.work
-    rate = unit if unit is not None and unit.endswith("/s") else own_rate(work)
+    rate = rate_in(unit, work)
     series = []
     for number, answer in enumerate(answers):
         name = _name([one.single for one in answers], number)
@@ -49,14 +50,10 @@ def curves_chart(answers: Sequence[EcmAnswer]) -> LineChart:
     return LineChart("Performance over cores", about, Axis("cores"), Axis(rate, rate), tuple(series))
 
 
-def varying_sizes(answers: Sequence[EcmAnswer]) -> list[str]:
-    """The sizes that are not the same in all answers."""
-    return [name for name in answers[0].sizes if len({one.sizes.get(name) for one in answers}) > 1]
-
-
 def _name(answers: Sequence[EcmAnswer], number: int) -> str:
     """The sizes in which an answer differs from others, before what is said of it."""
-    return "".join(f"{name}={answers[number].sizes.get(name)} " for name in varying_sizes(answers))
+    varying = varying_names([one.sizes for one in answers])
+    return "".join(f"{name}={answers[number].sizes.get(name)} " for name in varying)
 
 
 def _curve(

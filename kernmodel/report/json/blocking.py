@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json.document import Json, document, in_units, pick, record, subject_json
 from kernmodel.report.json.ecm import prediction_json, timed
 from kernmodel.report.json.traffic import path_json
-from kernmodel.report.text.blocking import SHORT_RUN, headline, swept_loop
+from kernmodel.report.text.blocking import SHORT_RUN, headline
 
 if TYPE_CHECKING:
     from kernmodel.studies.blocking.answer import BlockingAnswer, Candidate
@@ -30,7 +30,7 @@ def blocking_document(answer: BlockingAnswer, unit: str) -> Json:
         saturated=saturated and dict(zip(("before", "after"), (timed(one, work) for one in saturated), strict=True)),
         temporal=answer.temporal,
         refused=answer.refused,
-        sweep={"loop": swept_loop(answer) or None, "points": list(points)},
+        sweep={"loop": answer.swept_loop or None, "points": list(points)},
         notes=answer.notes,
     )
 

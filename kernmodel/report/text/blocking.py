@@ -214,7 +214,7 @@ def _details(answer: BlockingAnswer) -> Blocks:
 def _sweep(answer: BlockingAnswer) -> Blocks:
     names = answer.sweep[0][1].times if answer.sweep else ()
     columns = (
-        right(f"block of {swept_loop(answer)}", itemgetter(0)),
+        right(f"block of {answer.swept_loop}", itemgetter(0)),
         *(right(name, entry(_times, name)) for name in names),
         right("T_ECM", lambda point: point[1].cycles),
     )
@@ -223,8 +223,3 @@ def _sweep(answer: BlockingAnswer) -> Blocks:
 
 def _times(point: tuple[int, EcmPrediction]) -> Mapping[str, float]:
     return point[1].times
-
-
-def swept_loop(answer: BlockingAnswer) -> str:
-    """The loop whose block size `BlockingAnswer.sweep` varies: the innermost blocked one of the best candidate."""
-    return list(answer.candidates[0].blocks)[-1] if answer.candidates else ""

@@ -124,3 +124,8 @@ class BlockingAnswer:
     refused: Mapping[str, str]
     sweep: tuple[tuple[int, EcmPrediction], ...]
     notes: tuple[Note, ...]
+
+    @property
+    def swept_loop(self) -> str:
+        """The loop whose block size `sweep` varies: the innermost blocked one of the best candidate, "" without one."""
+        return list(self.candidates[0].blocks)[-1] if self.candidates else ""

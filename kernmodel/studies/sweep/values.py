@@ -39,6 +39,16 @@ def parse_values(text: str, option: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(values))
 
 
+def varying_names(points: Sequence[Mapping[str, int]]) -> list[str]:
+    """The sizes in which points differ."""
+    return [name for name in points[0] if len({point.get(name) for point in points}) > 1]
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether ascending values are better shown on a logarithmic axis: the last is 20 times the first, or more."""
+    return values[-1] >= 20 * values[0] > 0
+
+
 def _parse_part(part: str, text: str, option: str) -> Iterable[int]:
     if re.fullmatch(r"[+-]?[0-9]+", part):
         return (_positive(int(part), text, option),)
