@@ -39,6 +39,18 @@ class Linear:
     def __sub__(self, other: Linear) -> Linear:
         return self + other * -1
 
+    def times(self, other: Linear) -> Linear | None:
+        """The product, None where neither factor is a constant."""
+        if self.terms and other.terms:
+            return None
+        return self * other.constant if self.terms else other * self.constant
+
+    def shifted_right(self, bits: int) -> Linear | None:
+        """The quotient by 2^bits, with the constant rounded down; None where a coefficient does not divide."""
+        if any(factor % (1 << bits) for _, factor in self.terms):
+            return None
+        return Linear(self.constant >> bits, tuple((symbol, factor >> bits) for symbol, factor in self.terms))
+
     def __str__(self) -> str:
         parts = [symbol if factor == 1 else f"{factor}*{symbol}" for symbol, factor in self.terms]
         return " + ".join(parts + ([str(self.constant)] if self.constant or not parts else []))
@@ -62,6 +74,14 @@ class Comparison:
 
     difference: Linear
     carry: Linear | None = None
+
+    @classmethod
+    def of_sum(cls, total: Linear, sign: int, addend: Linear) -> Comparison:
+        """What flags stand for after an addend was added (sign 1) or subtracted (−1) to give the total."""
+        if sign < 0:
+            return cls(total, total)
+        negative = not addend.terms and addend.constant < 0
+        return cls(total, total * -1 - Linear(1) if negative else None)
 
 
 RegisterValues = Callable[[str], Linear | None]

@@ -116,16 +116,9 @@ def _sum(sign: int, sets_flags: bool) -> Callable[[_Step], Comparison | None]:
             return None
         value = left + right * sign
         step.write(0, value)
-        return _difference(value, sign, right) if sets_flags else None
+        return Comparison.of_sum(value, sign, right) if sets_flags else None
 
     return rule
-
-
-def _difference(value: Linear, sign: int, right: Linear) -> Comparison:
-    if sign < 0:
-        return Comparison(value, value)
-    negative = not right.terms and right.constant < 0
-    return Comparison(value, value * -1 - Linear(1) if negative else None)
 
 
 def _compare(sign: int) -> Callable[[_Step], Comparison | None]:
@@ -133,7 +126,7 @@ def _compare(sign: int) -> Callable[[_Step], Comparison | None]:
         left, right = step.read(0), step.shifted(1)
         if left is None or right is None:
             return None
-        return _difference(left + right * sign, sign, right)
+        return Comparison.of_sum(left + right * sign, sign, right)
 
     return rule
 
@@ -155,36 +148,22 @@ def _shift_left(step: _Step) -> None:
 
 
 def _shift_right(step: _Step) -> None:
-    """Exact where every coefficient divides; the constant is rounded down, as the machine does."""
     value, amount = step.read(1), step.instruction.operands[2].immediate
-    if value is None or amount is None or any(factor % (1 << (amount & 63)) for _, factor in value.terms):
-        return
-    shift = amount & 63
-    step.write(0, Linear(value.constant >> shift, tuple((name, factor >> shift) for name, factor in value.terms)))
-
-
-def _extend(step: _Step) -> None:
-    step.write(0, step.read(1))
-
-
-def _insert_zeros(step: _Step) -> None:
-    """ubfiz and sbfiz shift left, as far as the value fits."""
-    _shift_left(step)
+    if value is not None and amount is not None:
+        step.write(0, value.shifted_right(amount & 63))
 
 
 def _multiply(step: _Step) -> None:
-    step.write(0, _product(step, 1, 2))
+    step.write(0, _product(step))
 
 
-def _product(step: _Step, first: int, second: int) -> Linear | None:
-    left, right = step.read(first), step.read(second)
-    if left is None or right is None or (left.terms and right.terms):
-        return None
-    return left * right.constant if left.terms else right * left.constant
+def _product(step: _Step) -> Linear | None:
+    left, right = step.read(1), step.read(2)
+    return None if left is None or right is None else left.times(right)
 
 
 def _multiply_add(step: _Step) -> None:
-    product, addend = _product(step, 1, 2), step.read(3)
+    product, addend = _product(step), step.read(3)
     step.write(0, None if product is None or addend is None else addend + product)
 
 
@@ -246,7 +225,7 @@ def _while(step: _Step) -> Comparison | None:
 
 
 _RULES: dict[str, Callable[[_Step], Comparison | None]] = {
-    "mov": _move,
+    **dict.fromkeys(("mov", "sxtw", "uxtw"), _move),
     "movk": _keep,
     "add": _sum(1, sets_flags=False),
     "adds": _sum(1, sets_flags=True),
@@ -255,12 +234,9 @@ _RULES: dict[str, Callable[[_Step], Comparison | None]] = {
     "cmp": _compare(-1),
     "cmn": _compare(1),
     "tst": _test,
-    "lsl": _shift_left,
+    **dict.fromkeys(("lsl", "ubfiz", "sbfiz"), _shift_left),  # the last two as far as the value fits
     **dict.fromkeys(("lsr", "asr"), _shift_right),
-    **dict.fromkeys(("sxtw", "uxtw"), _extend),
-    **dict.fromkeys(("ubfiz", "sbfiz"), _insert_zeros),
-    "mul": _multiply,
-    **dict.fromkeys(("smull", "umull"), _multiply),
+    **dict.fromkeys(("mul", "smull", "umull"), _multiply),
     **dict.fromkeys(("madd", "smaddl", "umaddl"), _multiply_add),
     **dict.fromkeys(("neg", "negs"), _negate),
     **dict.fromkeys(("adr", "adrp"), _address),

@@ -151,10 +151,7 @@ def _update(step: _Step, sign: int) -> Comparison | None:
         return None
     value = old + amount * sign
     step.write(0, value)
-    if sign < 0:
-        return Comparison(value, value)
-    negative = not amount.terms and amount.constant < 0
-    return Comparison(value, value * -1 - Linear(1) if negative else None)
+    return Comparison.of_sum(value, sign, amount)
 
 
 def _negate(step: _Step) -> Comparison | None:
@@ -183,11 +180,9 @@ def _shift_left(step: _Step) -> None:
 
 
 def _shift_right(step: _Step) -> None:
-    """Exact where every coefficient divides; the constant is rounded down, as the machine does."""
     amount, value = _amount(step), step.read(0)
-    if amount is None or value is None or any(factor % (1 << amount) for _, factor in value.terms):
-        return
-    step.write(0, Linear(value.constant >> amount, tuple((name, factor >> amount) for name, factor in value.terms)))
+    if amount is not None and value is not None:
+        step.write(0, value.shifted_right(amount))
 
 
 def _amount(step: _Step) -> int | None:
@@ -201,8 +196,8 @@ def _multiply(step: _Step) -> None:
     if len(step.operands) == 1:
         return
     left, right = step.read(-2), step.read(-1)
-    if left is not None and right is not None and not (left.terms and right.terms):
-        step.write(0, left * right.constant if left.terms else right * left.constant)
+    if left is not None and right is not None:
+        step.write(0, left.times(right))
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__}
