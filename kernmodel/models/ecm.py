@@ -34,6 +34,7 @@ from kernmodel.models.bandwidths import (
     nearest_bandwidth,
     next_utilization,
     penalties,
+    with_cores,
 )
 from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.outside import OUTSIDE, OutsideWork
@@ -810,13 +811,17 @@ def scale(
         refuse_unknown(prediction, machine, "performance over cores")
     used = {n: recursive_use(one, n) for n, one in single.items()}
     drawn = {n: min(used[n], _drawn(machine, one, n)) for n, one in single.items()}
-    total = together({n: _domain_rate(single[n], n, drawn[n]) for n in single}, counts, spread)
+    rates = {n: _domain_rate(single[n], n, drawn[n]) for n in single}
+    total = together(rates, counts, spread)
+    if spread.schedule != "dynamic":
+        rates = {n: total * n / cores for n in rates}
+    over = max(1.0, _overdrawn(machine, single, rates, counts))
     return ScalingPoint(
         cores=cores,
         domains=len(counts),
-        units_per_cycle=total,
-        cycles=1 / total if total else 0.0,
-        utilization=drawn[counts[0]],
+        units_per_cycle=total / over,
+        cycles=over / total if total else 0.0,
+        utilization=drawn[counts[0]] / over,
         saturated=all(u >= 1.0 for u in used.values()),
         single_core_cycles=single[counts[0]].cycles,
     )
@@ -828,6 +833,24 @@ def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
     if bandwidth is None or prediction.textbook:
         return 1.0
     return max(drawn_share(machine, bandwidth, cores), recursive_use(prediction, 1))
+
+
+def _overdrawn(
+    machine: Machine, single: Mapping[int, EcmPrediction], rates: Mapping[int, float], counts: Sequence[int]
+) -> float:
+    """What several domains draw at these rates over what the machine's own streams draw with as many cores, which may
+    be less than the sum of what each draws alone; 0 where that is not known.
+
+    Args:
+        single: the prediction of one core, by the active cores of a domain; rates: of a domain, by the same.
+        counts: active cores of each domain.
+    """
+    one, cores = single[counts[0]], sum(counts)
+    bandwidth = one.transfers[-1].bandwidth
+    if len(counts) == 1 or bandwidth is None or one.textbook or counts != SPREAD.by_domain(machine, cores):
+        return 0.0  # streams were measured on domains that are filled one after the other
+    occupied = sum(rates[count] * single[count].memory_cycles for count in counts)
+    return occupied * bandwidth.bytes_per_second / with_cores(machine, bandwidth, cores)[0]
 
 
 def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:
