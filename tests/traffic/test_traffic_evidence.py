@@ -94,6 +94,23 @@ def test_a_sparse_walk_leaves_some_sets_emptier_than_others(tmp_path: Path) -> N
     assert {note.code for note in default.notes} >= {"threshold"}
 
 
+@pytest.mark.parametrize(("machine", "stores"), [("tx2", 2.0), ("zen2", 2.0), ("hsw", 1.0)])
+def test_modified_lines_of_few_sets_may_leave_twice_to_a_victim_cache(
+    tmp_path: Path, machine: str, stores: float
+) -> None:
+    """Along planes of 128 KiB all lines fall into one set of L1 and of L2, which lose them long before their reuse."""
+    text = (
+        "double a[32][64][256], b[32][64][256];\n"
+        "for (int i = 0; i < 256; ++i) for (int j = 0; j < 64; ++j) for (int k = 0; k < 32; ++k)\n"
+        "  b[k][j][i] += 2.0 * a[k][j][i];\n"
+    )
+    default, simulated = answers(tmp_path, text, machine)
+    assert not differs(default.traffic, simulated.traffic)
+    assert default.traffic.path("L2L3").stores == pytest.approx(stores, rel=0.01)
+    noted = [note for note in default.notes if note.code == "few-sets"]
+    assert bool(noted) == (stores > 1)
+
+
 def test_structures_across_lines_are_looked_at(tmp_path: Path) -> None:
     default, simulated = answers(tmp_path, MEMBERS)
     assert not differs(default.traffic, simulated.traffic)

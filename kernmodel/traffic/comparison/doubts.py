@@ -125,7 +125,11 @@ def _of_volumes(symbolic: Traffic, working_set: WorkingSet, hierarchy: Hierarchy
             looked_at.add((number, loop))
             filling = _filling(working_set, bases, hierarchy, number, loop) if _LEAST <= share <= _MOST else None
             known = filling if counted or not uneven[0] <= share <= uneven[1] else None
-            if not _shown(condition, share, known, uneven):
+            if _leaves_twice(condition, symbolic, hierarchy, number):
+                cache, sets = condition.cache, condition.few_sets
+                text = f"modified lines in {sets} of {cache} may leave it before they leave the cache inside, and again"
+                yield Doubt("few-sets", text, cache)
+            elif not _shown(condition, share, known, uneven):
                 yield _near(condition, share, filling)
     innermost = len(working_set.trips) - 1
     for number, spec in enumerate(hierarchy.levels):
@@ -165,6 +169,17 @@ def _shown(condition: LayerCondition, share: float, filling: _Filling | None, sp
         # where all sets are full to the last line, one more comes by now and then
         return filling.kept >= 1 - _FEW and (filling.most < 1 or share <= _ALMOST)
     return filling.lost >= 1 - _FEW
+
+
+def _leaves_twice(condition: LayerCondition, symbolic: Traffic, hierarchy: Hierarchy, number: int) -> bool:
+    """Whether modified lines may leave a cache twice, where a victim cache takes what leaves it: first as they were
+    loaded, then as the cache inside gives them up.
+
+    Stores that hit the cache inside do not renew a line in this one. Of few sets it keeps no more lines than the cache
+    inside, so that those which both lose may leave it first.
+    """
+    evicts = hierarchy.levels[number].victim_level is not None and any(path.stores for path in symbolic.paths)
+    return bool(condition.few_sets) and not condition.holds and number > 0 and evicts
 
 
 def _filling(
