@@ -5,6 +5,7 @@ The ECM model's T_Mem, the saturation of a ccNUMA domain and the roofs of memory
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Literal
 
@@ -74,9 +75,9 @@ def _highest(machine: Machine, series: BandwidthSeries, read_share: float) -> Me
     """The highest of a series over the cores of a domain, as the mix truly moved."""
     # the highest over at most so many cores (else the fewest measured), and the fewest cores that it takes
     limit = machine.topology.cores_per_numa_domain if series.level == MEMORY else 1
-    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
-    within = [one for one in measured if one[1] <= limit] or measured[:1]
-    value, cores = max(within, key=lambda pair: (pair[0], -pair[1]))
+    within = series.bytes_per_second[: max(1, bisect_right(series.cores, limit))]
+    value = max(within)
+    cores = series.cores[within.index(value)]
     factor, share = _true(machine, series, cores)
     return MemoryBandwidth(series.level, series.mix, value * factor, cores, read_share, share)
 
@@ -95,8 +96,13 @@ def _true(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float,
 def with_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> tuple[float, Origin, str]:
     """True bytes/s that so many cores draw of the mix of a bandwidth, its origin, and how it was found in words."""
     series = _series(machine, found)
-    value, origin, how = at_cores(machine, series, cores)
-    return value * _true(machine, series, cores)[0], origin, how
+    _, origin, how = at_cores(machine, series, cores)
+    return _true_bandwidth(machine, series, cores), origin, how
+
+
+def _true_bandwidth(machine: Machine, series: BandwidthSeries, cores: int) -> float:
+    """True bytes/s that so many cores draw of a series."""
+    return at_cores(machine, series, cores)[0] * _true(machine, series, cores)[0]
 
 
 def _series(machine: Machine, found: MemoryBandwidth) -> BandwidthSeries:
@@ -138,10 +144,14 @@ def drawn_share(machine: Machine, found: MemoryBandwidth, cores: int) -> float:
     than the rule of saturation says. Linear between the counts that were measured; 1 of one core, whose streams are in
     the time itself, and where it is not known.
     """
-    series = _series(machine, found)
-    if cores < 2 or not series.cores[0] <= cores <= series.cores[-1]:
+    return 1.0 if cores < 2 else _share(machine, found, _series(machine, found), cores)
+
+
+def _share(machine: Machine, found: MemoryBandwidth, series: BandwidthSeries, cores: int) -> float:
+    """The same of several cores; `series` is that of the bandwidth."""
+    if not series.cores[0] <= cores <= series.cores[-1]:
         return 1.0
-    return min(1.0, with_cores(machine, found, cores)[0] / found.bytes_per_second)
+    return min(1.0, _true_bandwidth(machine, series, cores) / found.bytes_per_second)
 
 
 UNFITTED = 0.5
@@ -159,18 +169,18 @@ def penalties(machine: Machine, found: MemoryBandwidth) -> tuple[float, ...]:
     series = _series(machine, found)
     if series.cores[0] != 1 or found.level != MEMORY or found.cores < 2:
         return ()
-    return tuple(_fitted(machine, found))
+    return tuple(_fitted(machine, found, series))
 
 
 _SATURATED = 0.99
 """Share of the highest bandwidth from which on measurements do not tell a lower one from it."""
 
 
-def _fitted(machine: Machine, found: MemoryBandwidth) -> Iterator[float]:
-    alone = found.bytes_per_second / with_cores(machine, found, 1)[0]
+def _fitted(machine: Machine, found: MemoryBandwidth, series: BandwidthSeries) -> Iterator[float]:
+    alone = found.bytes_per_second / _true_bandwidth(machine, series, 1)
     used, penalty = 1 / alone, UNFITTED
     for cores in range(2, found.cores + 1):
-        share = drawn_share(machine, found, cores)
+        share = _share(machine, found, series, cores)
         wanted = (cores / share - alone) / (used * (cores - 1))
         penalty = max(0.0, min(wanted, penalty) if share > _SATURATED else wanted)
         used = next_utilization(cores, used, alone, penalty)

@@ -38,7 +38,7 @@ from kernmodel.models.bandwidths import (
 )
 from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import Streams, beside_cycles, recomposed, stream_cycles
+from kernmodel.models.streams import Streams, Unfollowed, beside_cycles, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union
@@ -450,6 +450,8 @@ def _prefetch_interval(
     traffic: Traffic, machine: Machine, times: Mapping[str, float], streams: Streams, runs: Runs
 ) -> Interval | None:
     """T_ECM with a prefetcher that follows all streams and with one that follows none, where they are too many."""
+    if not _too_many(streams, traffic, machine):
+        return None
     both = (transfer_times(machine, one, traffic, runs) for one in (replace(streams, unfollowed=None), streams))
     found = [_with_transfers(machine, times, transfers) for transfers in both]
     return _interval(found, "how many of its streams the prefetcher follows", "none, since they are more than it keeps")
@@ -597,10 +599,16 @@ def _not_followed(
 ) -> tuple[TransferTime, ...]:
     """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
     they take without it, if that is longer than all transfers together."""
-    known = streams.unfollowed
-    if known is None or streams_beyond(traffic, machine) <= known.followed:
+    known = _too_many(streams, traffic, machine)
+    if known is None:
         return transfers
     return _longer(streams.overlap, transfers, traffic.path(machine.paths[-1].name).loads * known.cycles_per_line)
+
+
+def _too_many(streams: Streams, traffic: Traffic, machine: Machine) -> Unfollowed | None:
+    """What lines take that the prefetcher does not fetch, if more streams miss the first cache than it follows."""
+    known = streams.unfollowed
+    return None if known is None or streams_beyond(traffic, machine) <= known.followed else known
 
 
 def streams_beyond(traffic: Traffic, machine: Machine) -> int:
@@ -727,8 +735,9 @@ def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Seq
 
 def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
     """Whether there are more streams than the prefetcher follows."""
-    known, several = streams and streams.unfollowed, streams_beyond(traffic, machine)
-    if known and several > known.followed and traffic.paths[-1].loads:
+    known = _too_many(streams, traffic, machine) if streams else None
+    if known and traffic.paths[-1].loads:
+        several = streams_beyond(traffic, machine)
         text = (
             f"{several} streams miss {machine.levels[0].name} and the prefetcher follows {known.followed}: a line from "
             f"memory takes {known.cycles_per_line:.1f} cycles on all paths together"

@@ -113,11 +113,15 @@ class List:
 
 def built(kind: type[Built], table: Table, row: Values, **others: Any) -> Built:
     """The dataclass that a table makes of the values of a row, with `others` beside or in place of them."""
-    known = _field_names(kind)  # type: ignore[arg-type]
-    values = {
+    return kind(**attributes_of(kind, table, row) | others)
+
+
+def attributes_of(kind: type, table: Table, row: Values) -> dict[str, Any]:
+    """What a table makes of the values of a row, by the fields of a dataclass."""
+    known = _field_names(kind)
+    return {
         attribute: row.get(name) for name, entry in table.items() if (attribute := entry.attribute or name) in known
     }
-    return kind(**values | others)
 
 
 @cache  # a study of changed machines builds thousands

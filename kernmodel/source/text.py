@@ -6,6 +6,7 @@ Free of pycparser, so that a caller can start the compiler before the analysis i
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from kernmodel.errors import Location, SourceError
@@ -41,7 +42,12 @@ _CONTROL = frozenset({"for", "while", "if", "switch"})
 
 def is_description(name_or_path: str) -> bool:
     """Whether a kernel is described in YAML, by the ending of its file."""
-    return not isinstance(name_or_path, GivenText) and Path(name_or_path).suffix.lower() in DESCRIPTIONS
+    return not isinstance(name_or_path, GivenText) and _ending(name_or_path) in DESCRIPTIONS
+
+
+@lru_cache  # each point of a study asks
+def _ending(path: str) -> str:
+    return Path(path).suffix.lower()
 
 
 def kernel_path(name_or_path: str) -> Path:

@@ -6,6 +6,7 @@ place: `put` gives new ones that share whatever stays the same.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -120,8 +121,7 @@ class SeriesFigurePath(FigurePath):
 def _highest(group: Mapping[str, Any], mix: str, domain: int) -> float:
     """The highest value over up to the cores of a domain, else the one of the fewest cores measured."""
     numbers: tuple[float, ...] = group["values"][mix]
-    within = [number for number, cores in zip(numbers, group["cores"], strict=True) if cores <= domain]
-    return max(within, default=numbers[0])
+    return max(numbers[: max(1, bisect_right(group["cores"], domain))])
 
 
 def figure_paths(values: Values) -> Iterator[FigurePath]:

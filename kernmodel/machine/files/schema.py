@@ -45,6 +45,7 @@ from kernmodel.schema.fields import (
     Table,
     Values,
     ascending_pairs,
+    attributes_of,
     built,
     core_counts,
     flag,
@@ -340,16 +341,12 @@ def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:
         )
         for name, row in section["mixes"].items()
     }
+    unit = section["unit"]
+    groups = [(attributes_of(BandwidthSeries, SERIES, group), group["values"]) for group in section["measured"]]
     return tuple(
-        built(
-            BandwidthSeries,
-            SERIES,
-            group,
-            mix=mixes[mix],
-            bytes_per_second=tuple(number * section["unit"] for number in numbers),
-        )
-        for group in section["measured"]
-        for mix, numbers in group["values"].items()
+        BandwidthSeries(**shared, mix=mixes[mix], bytes_per_second=tuple([number * unit for number in numbers]))
+        for shared, values in groups
+        for mix, numbers in values.items()
     )
 
 

@@ -115,6 +115,7 @@ class Stages:
         self._incores: Memo[InCore] = Memo(_SOME)
         self._analysers: Memo[Analyser] = Memo(_LARGE)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
+        self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
@@ -475,8 +476,13 @@ class Stages:
         key = (code.key, parameters.name, case.point.code.port_model)
         analyser = self._analyser(method.machine)
         around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table, analyser))
-        work = outside_work(method.nest, case.sizes, code.loop, incore, around, traffic.iterations_per_unit)
-        return work, outside_notes(work, code.loop, around, parameters)
+        unit = traffic.iterations_per_unit
+
+        def find() -> tuple[OutsideWork, tuple[Note, ...]]:
+            work = outside_work(method.nest, case.sizes, code.loop, incore, around, unit)
+            return work, outside_notes(work, code.loop, around, parameters)
+
+        return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass), find)
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import Elsewhere, predict

@@ -85,15 +85,14 @@ class TrafficMethod:
         if pages == "huge" or not thresholds or not conditions.conditions or is_simulated:
             return found
         machines = placed_machines(self.machine, conditions)
-        parts = [replace(self, machine=machine)._lines(sizes, cores, stores) for machine in machines]
-        return mean_traffic(conditions, parts, self.machine) if parts else found
-
-    def _lines(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """The traffic by layer conditions without these."""
+        if not machines:
+            return found
         from kernmodel.traffic.conditional import executed_traffic
+        from kernmodel.traffic.conditions.layer_conditions import on_machines
 
-        found = self.symbolic(sizes, cores, stores, solved=False)
-        return executed_traffic(found, self.nest, sizes, self.machine)
+        moved = on_machines(conditions, *self._reuse(sizes, stores), machines)
+        parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
+        return mean_traffic(conditions, parts, self.machine)
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic before what branches leave out."""
@@ -166,11 +165,8 @@ class TrafficMethod:
         sized = at_sizes(prepared, sizes, line_bytes)
         return sized, reuse_of(sized, line_bytes, stores)
 
-    def symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, *, solved: bool = True) -> Traffic:
+    def symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions.
-
-        Args:
-            solved: whether to tell the conditions and the sizes at which they break beside what moves.
 
         Raises:
             UnsupportedKernelError: they do not apply to the nest.
@@ -178,16 +174,8 @@ class TrafficMethod:
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
         sized, reuse = self._reuse(sizes, stores)
-        return layer_conditions(
-            sized,
-            self.machine,
-            sizes,
-            cores=cores,
-            safety=self.request.safety,
-            stores=stores,
-            reuse=reuse,
-            solved=solved,
-        )
+        safety = self.request.safety
+        return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)
 
     def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate

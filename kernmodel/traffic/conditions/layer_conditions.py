@@ -56,7 +56,7 @@ from kernmodel.traffic.stores import (
     limited_evasion,
     with_streamed,
 )
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 FoundReuse = Analysis | StreamingNest
@@ -74,7 +74,6 @@ def layer_conditions(
     safety: float = 1.0,
     stores: StoreMode = "regular",
     reuse: FoundReuse | None = None,
-    solved: bool = True,
 ) -> Traffic:
     """Data traffic of a nest on a machine, by layer conditions.
 
@@ -87,7 +86,6 @@ def layer_conditions(
         stores: "regular": every store that misses loads its line; "evading": as far as the machine does not evade that;
             "nt": all stores stream past the caches.
         reuse: that of the nest with these stores (`reuse_of`), where it is known; it depends on no cache.
-        solved: whether to tell the conditions and the sizes at which they break beside what moves.
 
     Raises:
         InputError: a size is missing, or a loop makes no iteration.
@@ -106,11 +104,11 @@ def layer_conditions(
     registers = register_traffic(sized)
     known = reuse_of(sized, machine.line_bytes, stores) if reuse is None else reuse
     given = rooms(machine, cores, safety)
-    moved = _moved(sized, machine, given, unit.iterations, registers, known)
+    moved = _moved(machine, given, unit.iterations, registers, known, _cached(known, machine, given))
     moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
     loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
     flops = prepared.nest.operations.flops_per_iteration
-    conditions = layer_conditions_of(_read(known), machine, given, unit.iterations) if solved else ()
+    conditions = layer_conditions_of(_read(known), machine, given, unit.iterations)
     return Traffic(
         method=SYMBOLIC,
         iterations_per_unit=float(unit.iterations),
@@ -142,6 +140,34 @@ def layer_conditions(
     )
 
 
+def on_machines(
+    traffic: Traffic, nest: SizedNest, reuse: FoundReuse, machines: Sequence[Machine]
+) -> tuple[Traffic, ...]:
+    """What moves on machines that differ from that of a traffic in the sizes of their caches.
+
+    Machines whose caches hold the same share one answer, with the reasons of the first of them. Conditions, arithmetic
+    intensity and notes stay those of the traffic.
+
+    Args:
+        traffic: by layer conditions; nest, reuse: it was found with them.
+    """
+    line_bytes, registers, cores = machines[0].line_bytes, register_traffic(nest), traffic.cores
+    unit = unit_of_work(nest, line_bytes).iterations
+    known: list[tuple[_Cached, Traffic]] = []
+    found = []
+    for machine in machines:
+        given = rooms(machine, cores, traffic.safety)
+        cached = _cached(reuse, machine, given)
+        same = next((one for other, one in known if other == cached), None)
+        if same is None:
+            moved = _moved(machine, given, unit, registers, reuse, cached)
+            moved, _ = _evaded(moved, machine, cores, traffic.stores, unit)
+            same = replace(traffic, paths=moved.paths, accesses=moved.accesses, levels=moved.levels)
+            known.append((cached, same))
+        found.append(same)
+    return tuple(found)
+
+
 def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
     """The reuse of a nest at given sizes; with streaming stores, that of its reads and what goes past the caches."""
     if stores == "nt":
@@ -170,24 +196,30 @@ class _Moved:
     notes: tuple[Note, ...]
 
 
+class _Cached(NamedTuple):
+    """What every cache misses, and the lines that streaming stores take out of each; nothing else depends on sizes."""
+
+    misses: tuple[StreamMisses, ...]
+    dropped: tuple[tuple[Rate, ...], ...]
+
+
+def _cached(reuse: FoundReuse, machine: Machine, given: Sequence[Room]) -> _Cached:
+    """What the caches of a machine hold, of each of which `given` is what a core has."""
+    dropped = tuple(reuse.dropped_in(room) if isinstance(reuse, StreamingNest) else () for room in given)
+    return _Cached(_misses_per_level(_read(reuse), machine.levels, given), dropped)
+
+
 def _moved(
-    sized: SizedNest,
-    machine: Machine,
-    given: Sequence[Room],
-    unit: Fraction,
-    registers: Registers,
-    reuse: FoundReuse,
+    machine: Machine, given: Sequence[Room], unit: Fraction, registers: Registers, reuse: FoundReuse, cached: _Cached
 ) -> _Moved:
-    """The misses of every cache and what follows from them; `given` is what a core has of each."""
+    """What follows from the misses of every cache; `given` is what a core has of each."""
     streaming = reuse if isinstance(reuse, StreamingNest) else None
-    analysis = _read(reuse)
-    misses = _misses_per_level(analysis, machine.levels, given)
+    analysis, misses = _read(reuse), cached.misses
     # a store that misses a cache loads the line if that cache or one inside of it asks for it
     allocates = accumulate((level.write_allocate for level in machine.levels), max)
-    dropped = [streaming.dropped_in(room) if streaming else () for room in given]
     counts = [
         _counts(streams, taken, unit, allocates=allocating)
-        for streams, taken, allocating in zip(misses, dropped, allocates, strict=True)
+        for streams, taken, allocating in zip(misses, cached.dropped, allocates, strict=True)
     ]
     paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
     if sent:
