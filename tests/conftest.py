@@ -1,13 +1,18 @@
 """Settings of property tests: no deadline, since machines are noisy; in CI the same examples each time, and fewer.
 
+`pytest.mark.needs` names the tools without which a test is skipped: `needs("as", "gcc|clang")`, an assembler and one
+of two compilers.
+
 A shell starts what runs in its background with SIGINT ignored, which commands under test would inherit.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
+import pytest
 from hypothesis import settings
 
 IN_CI = bool(os.environ.get("CI"))
@@ -15,3 +20,11 @@ settings.register_profile("kernmodel", deadline=None, derandomize=IN_CI, max_exa
 settings.load_profile("kernmodel")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs a tool which is not installed."""
+    for tools in (tools for mark in item.iter_markers("needs") for tools in mark.args):
+        if not any(map(shutil.which, tools.split("|"))):
+            pytest.skip(f"{tools.replace('|', ' or ')} is not installed")

@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_source(build, flags, name):
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
+@pytest.mark.needs("valgrind")
 @pytest.mark.parametrize("name", ["choose", "gemm"])
 def test_two_methods_agree_block_for_block(build, name):
     program = build("flow.c", "-O2", "-g")
@@ -95,7 +95,7 @@ def test_places_that_no_table_names_are_counted(build):
     assert sum(counted.blocks[b.address] for b in function.blocks if b.ending == "indirect") == 7
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
+@pytest.mark.needs("valgrind")
 def test_exceptions_are_counted_by_callgrind(build):
     _, counted = count(build("exceptions.cpp", "-O2", compiler="g++"), "passes")
     assert counted.method == "callgrind"
@@ -221,9 +221,7 @@ def test_callgrind_says_what_it_would_take(build, monkeypatch):
         count(program, "gemm", method="callgrind")
 
 
-needs_qemu = pytest.mark.skipif(
-    not (shutil.which("qemu-aarch64") and shutil.which("qemu-x86_64")), reason="needs qemu-user"
-)
+needs_qemu = pytest.mark.needs("qemu-aarch64", "qemu-x86_64")
 
 
 @needs_qemu

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +34,18 @@ def run(capsys, monkeypatch) -> Callable[..., Outcome]:
         return Outcome(status, captured.out, captured.err)
 
     return run_command
+
+
+@pytest.fixture
+def document(run) -> Callable[..., dict]:
+    """The JSON document of a command that neither fails nor complains."""
+
+    def read(*arguments: object) -> dict:
+        outcome = run(*arguments, "--json")
+        assert (outcome.status, outcome.err) == (0, "")
+        return json.loads(outcome.out)
+
+    return read
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,10 +12,7 @@ import pytest
 
 from kernmodel import __version__
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+pytestmark = pytest.mark.needs("as", "gcc|clang")
 STENCIL = ("blocking", "-m", "snb", "stencil.c", "-D", "N=20000")
 SHORT = (*STENCIL[:-1], "N=6000")  # for what the length of rows, and so of simulations, does not matter to
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -15,9 +14,7 @@ from kernmodel.errors import UsageError
 
 STENCIL = ("traffic", "-m", "clx", "stencil", "-D", "N=1000", "-D", "M=400")
 GATHER = ("traffic", "-m", "clx", "gather", "-D", "N=20000", "-D", "M=30000")
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
-)
+needs_compiler = pytest.mark.needs("gcc|clang")
 
 
 def assert_refused(outcome, status: int, *parts: str) -> None:

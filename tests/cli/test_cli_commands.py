@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import subprocess
 import sys
 
@@ -22,9 +21,7 @@ NOT_BY_DEFAULT = {
     *("kernmodel.plot", "kernmodel.report.html", "kernmodel.report.json", "kernmodel.measure", "kernmodel.evaluate"),
 }
 """Libraries and parts that a plain answer in text has no use for, each of which takes a share of its start."""
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
-)
+needs_compiler = pytest.mark.needs("gcc|clang")
 TRIAD = """\
 # LLVM-MCA-BEGIN
 .L3:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
 from kernmodel.machine.load import find_machine
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+needs_compiler = pytest.mark.needs("as", "gcc|clang")
 
 
 @needs_compiler

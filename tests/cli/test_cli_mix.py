@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +10,8 @@ from pathlib import Path
 import pytest
 
 DATA = Path(__file__).parents[1] / "code" / "data"
-needs_assembler = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
-)
+needs_assembler = pytest.mark.needs("as")
+needs_compiler = pytest.mark.needs("gcc|clang")
 pytestmark = needs_assembler
 
 TRIAD = """\

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+needs_compiler = pytest.mark.needs("as", "gcc|clang")
 
 COPY = """\
 void copy(double *restrict a, const double *restrict b, int N) {
@@ -38,16 +34,6 @@ fp:
   - {operation: add, precision: sp, width: avx512, share: 0.87}
   - {operation: fma, precision: sp, width: avx512, share: 0.13}
 """
-
-
-@pytest.fixture
-def document(run):
-    def read(*arguments: object) -> dict:
-        outcome = run(*arguments, "--json")
-        assert (outcome.status, outcome.err) == (0, "")
-        return json.loads(outcome.out)
-
-    return read
 
 
 @needs_compiler

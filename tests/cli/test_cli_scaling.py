@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-
 import pytest
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
-
-
-@pytest.fixture
-def document(run):
-    def read(*arguments: object) -> dict:
-        outcome = run(*arguments, "--json")
-        assert (outcome.status, outcome.err) == (0, "")
-        return json.loads(outcome.out)
-
-    return read
+needs_compiler = pytest.mark.needs("as", "gcc|clang")
 
 
 @needs_compiler

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import click
@@ -15,9 +14,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest
 from kernmodel.studies.what_if.machine import what_if as study
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("as") is None or shutil.which("gcc") is None, reason="no gcc or assembler is installed"
-)
+needs_compiler = pytest.mark.needs("as", "gcc")
 ISSUE = ("--set", "L2.size=2MiB", "--set", "memory.bandwidth=200GB/s", "--set", "clock=3GHz")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ GCC = Compiler("gcc", ("-O3", "-march=haswell"))
 CLANG = Compiler("clang", ("-O3", "-mtune=haswell"))
 ICC = Compiler("icc", ("-O3", "-xHOST"))
 
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+needs_gcc = pytest.mark.needs("gcc")
 KERNEL = "void scale(double *a, double s)\n{\n    for (int i = 0; i < N; ++i)\n        a[i] *= s;\n}\n"
 
 

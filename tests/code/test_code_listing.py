@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -22,7 +21,7 @@ from kernmodel.isa.x86.listing import target
 from kernmodel.isa.x86.syntax import detect_syntax, for_assembler
 from kernmodel.limits import Limit
 
-pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
+pytestmark = pytest.mark.needs("as")
 
 
 def read(text: str) -> Listing:

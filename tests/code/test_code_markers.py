@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +10,7 @@ from kernmodel.code.listing import decode_bytes, read_listing
 from kernmodel.code.markers import instructions_on, marked_region
 from kernmodel.errors import AssemblyError
 
-pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
+pytestmark = pytest.mark.needs("as")
 
 BODY = "\taddq $8, %rax\n\tcmpq %rax, %rcx\n\tjne .L3\n"
 

@@ -31,7 +31,7 @@ def benchmark() -> ModuleType:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this system")
+@pytest.mark.needs("gcc")
 @pytest.mark.parametrize(("machine", "levels"), [("snb", ("-O3",)), ("clx", ("-O1", "-O2", "-O3")), ("zen2", ("-O3",))])
 def test_every_kernel_is_found_at_every_level(machine: str, levels: tuple[str, ...]) -> None:
     """Below -O3, where little is vectorised, one machine's code is as another's."""

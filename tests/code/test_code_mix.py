@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from kernmodel.code.model import AssemblyLoop
 from kernmodel.code.select import select_without_source
 from kernmodel.errors import InputError
 
-pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
+pytestmark = pytest.mark.needs("as")
 
 
 def loop_of(text: str, iterations: float | None = None) -> AssemblyLoop:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from statistics import fmean
 
@@ -33,7 +32,7 @@ CYCLES = {
     "triad": {"L1": 0.3975, "L2": 0.765, "L3": 1.0, "Mem": 3.31, "unrolled": 0.38},
     "copy": {"L1": 0.2625, "L2": 1.25},
 }
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc is installed")
+needs_gcc = pytest.mark.needs("gcc")
 
 
 @pytest.fixture

@@ -399,7 +399,7 @@ KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+@pytest.mark.needs("gcc")
 @pytest.mark.parametrize(("name", "march"), [("SKX", "skylake-avx512"), ("ZEN2", "znver2")])
 def test_every_instruction_of_the_kernels_is_known(tmp_path: Path, name: str, march: str) -> None:
     """One compiler and level; benchmarks/instruction_coverage.py takes all of them."""

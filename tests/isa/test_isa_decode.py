@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from kernmodel.code.listing import decode_bytes, read_listing
 from kernmodel.isa.model import Instruction
 
-pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
+pytestmark = pytest.mark.needs("as")
 
 
 def one(text: str) -> Instruction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from kernmodel.isa.elf import (
 )
 from kernmodel.isa.x86.listing import target
 
-pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
+pytestmark = pytest.mark.needs("as")
 
 SOURCE = """\
 	.type f, @function

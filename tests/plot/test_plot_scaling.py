@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 
 import pytest
 
@@ -14,10 +13,7 @@ from kernmodel.studies.compare import compare
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.scaling import scaling
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+pytestmark = pytest.mark.needs("as", "gcc|clang")
 
 
 @pytest.fixture(scope="module")

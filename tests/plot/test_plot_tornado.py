@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 
 import pytest
 
@@ -13,10 +12,7 @@ from kernmodel.plot.tornado import MOST_BARS, tornado_figure, tornado_text
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.what_if.sensitivity import sensitivity
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+pytestmark = pytest.mark.needs("as", "gcc|clang")
 
 
 @pytest.fixture(scope="module")

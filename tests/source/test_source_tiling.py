@@ -217,7 +217,7 @@ def test_pragmas_stay_above_their_loop_and_tabs_stay_tabs() -> None:
     )
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+@pytest.mark.needs("gcc")
 @pytest.mark.parametrize("flags", [[], ["-fopenmp"], ["-fopenmp-simd"]], ids=str)
 def test_a_nest_with_pragmas_compiles(flags: list[str], tmp_path: Path) -> None:
     """gcc -fopenmp-simd takes a pragma that it skips for the body of the loop above it."""
@@ -557,7 +557,7 @@ def test_a_bare_nest_gives_the_same_bits(tmp_path: Path) -> None:
     assert results[0] == results[1] != b"\0" * 1680
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+@pytest.mark.needs("gcc")
 @pytest.mark.parametrize("name", ["stencil", "3d-7pt", "matmul", "iso3dfd"])
 def test_the_inner_loop_of_blocked_code_is_vectorised(name: str, tmp_path: Path) -> None:
     nest = kernel(name)

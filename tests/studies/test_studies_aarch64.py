@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def test_a_line_of_256_bytes_and_vectors_of_512_bits(kernel: str) -> None:
     assert answer.prediction.t_ol == 4 * 2
 
 
-@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="no aarch64-linux-gnu-gcc")
+@pytest.mark.needs("aarch64-linux-gnu-gcc")
 @pytest.mark.parametrize(("machine", "iterations"), [("tx2", 8), ("a64fx", 32)])
 def test_compiled_for_the_machine(kernel: str, machine: str, iterations: int) -> None:
     prediction = km.ecm(kernel, machine).answer.prediction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.traffic.simulation.simulate import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = pytest.mark.needs("gcc")
 
 GCC = CodeRequest(compiler="gcc")
 

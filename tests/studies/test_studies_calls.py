@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.models.calls import CalledFunction, CallWork
 from kernmodel.studies.predict.request import EcmAnswer
 
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+needs_gcc = pytest.mark.needs("gcc")
 GCC = km.CodeOptions(compiler="gcc", flags="-O2")
 MAP = """#include <math.h>
 void f(int n, double *restrict a, const double *restrict b)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
@@ -16,10 +15,7 @@ from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.scaling import scaling
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+pytestmark = pytest.mark.needs("as", "gcc|clang")
 
 
 def requests(*kernels: str, **sizes: int) -> list[KernelRequest]:

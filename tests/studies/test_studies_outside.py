@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = pytest.mark.needs("gcc")
 
 AVERAGE = """
 void average(int n, int m, const double *restrict a, double *restrict b) {

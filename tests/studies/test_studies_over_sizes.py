@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -43,9 +42,7 @@ SWEEPS = [
     (CONDITIONAL, [{"MODE": 1}, {"MODE": 2}], "MODE"),
     (STRIDED, [{"N": 10_000}, {"N": 1000}], "N"),
 ]
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
-)
+needs_compiler = pytest.mark.needs("gcc|clang")
 
 
 @pytest.fixture

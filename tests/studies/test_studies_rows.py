@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +60,7 @@ def test_other_loops_stay_as_they_are(loop: AssemblyLoop, end: str) -> None:
     assert with_whole_rows(loop, nest_of(44, end), {}) is loop
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+@pytest.mark.needs("gcc")
 def test_the_time_lies_between_its_share_and_all_of_it(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(TRIANGLE.format(n=44, end="j"))
     code = km.CodeOptions(compiler="gcc", flags="-O3 -march=haswell")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from itertools import pairwise
 
 import pytest
@@ -19,10 +18,7 @@ from kernmodel.studies.scaling import cache_effect, own_rate, scaling
 from kernmodel.units import Work
 from kernmodel.user_files import GivenText
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
-    reason="no C compiler or assembler is installed",
-)
+pytestmark = pytest.mark.needs("as", "gcc|clang")
 
 ROUNDING = 1 + 1e-9
 SPREAD = 0.01

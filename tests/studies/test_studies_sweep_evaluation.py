@@ -29,7 +29,7 @@ from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.simulate import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = pytest.mark.needs("gcc")
 
 STRIDED = """\
 #define N 4000000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,7 @@ from kernmodel.studies.what_if.machine import elasticity_of, what_if
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio, seconds
 from kernmodel.studies.what_if.sensitivity import sensitivity
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("as") is None or shutil.which("gcc") is None, reason="no gcc or assembler is installed"
-)
+pytestmark = pytest.mark.needs("as", "gcc")
 
 STENCIL = KernelRequest("stencil", "clx", {})
 CODE = CodeRequest(classic=True)

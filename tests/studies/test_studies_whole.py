@@ -13,9 +13,7 @@ from kernmodel.cli.main import main
 from kernmodel.errors import KernmodelError
 from kernmodel.report.text.nests import bytes_of, seconds_of
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
-)
+needs_compiler = pytest.mark.needs("gcc|clang")
 SOLVER = """
 #define N 300
 double a[N][N], b[N][N], r[N];

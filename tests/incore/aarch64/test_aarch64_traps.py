@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -176,7 +175,7 @@ LISTING = """
 """
 
 
-@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-as") is None, reason="no binutils for AArch64")
+@pytest.mark.needs("aarch64-linux-gnu-as")
 def test_machine_code_reads_as_objdump_prints_it(tmp_path: Path) -> None:
     (tmp_path / "k.s").write_text(LISTING, encoding="utf-8")
     made = tmp_path / "k.o"
