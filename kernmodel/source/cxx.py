@@ -1,47 +1,80 @@
 """C++ as C, where it is C but for its spelling: functions of a .cpp that loop over arrays through pointers.
 
-The text keeps its lines. Namespaces, `using`, classes and templates without arguments go; references become pointers,
-template parameters their arguments (those of the one instantiation or call with `<…>` in the text), `static_cast` a
-cast. A function that uses more of C++ is taken out, and why is kept.
+The text keeps its lines. Namespaces, `using` and templates without arguments go; classes become structures, references
+pointers, template parameters their arguments (those of the one instantiation or call with `<…>` in the text),
+`static_cast` a cast. A statement that uses more of C++ becomes the call of a function that nothing knows; a function
+whose head does is taken out, and why is kept.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.patterns import pattern
-from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
+from kernmodel.source.cxx_classes import (
+    OWN_HEADER,
+    CxxClass,
+    arguments_at,
+    classes_in,
+    structure,
+    with_accessors,
+    with_own_headers,
+    without_vectors,
+)
+from kernmodel.source.cxx_references import (
+    takes_double,
+    taking_references,
+    with_addresses,
+    with_overloads,
+    without_references,
+)
+from kernmodel.source.cxx_statements import blank_qualifiers, foreign_uses, without_statements
+from kernmodel.source.parse.standard_headers import FOREIGN, MATH_FUNCTIONS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
     end_of_declaration,
     is_cxx,
+    only_directives,
     read_source,
     without_comments,
 )
+from kernmodel.value_types import dataclass
 
-_WORD = pattern(r"[A-Za-z_]\w*|[^\w\s]")
+_NAME = pattern(r"[A-Za-z_]\w*")
 _HEADER = pattern(r"^[ \t]*#[ \t]*include[ \t]*<[a-z_]+>", re.MULTILINE)
-_OWN_HEADER = pattern(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
 _CONSTANT = pattern(r"\b(?:static\s+)?const\s+(?:int|long|unsigned|size_t)\s+(\w+)\s*=\s*([\w*+ ]+);")
-_REFERENCE = pattern(r"([\w*>]\s*)&(\s*)(\w+)(?=\s*[,)])")
-_CAST = pattern(r"\bstatic_cast\s*<([^<>()]*)>")
-_CALLED_TYPE = pattern(
-    r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?![\s*)])"
-)
+_CAST = pattern(r"\b(?:static|const|reinterpret)_cast\s*<([^<>()]*)>")
+_VALUE = r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))"
+"""Behind what a value stands."""
+_CALLED_TYPE = pattern(rf"{_VALUE}(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?!\s*[*)])")
+_TYPE = pattern(r"\btypedef\s+[\w ]+?\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*[\w:\s]+;")
+_CHOICE = pattern(r"\bstd\s*::\s*(max|min)\s*(?:<[\w\s]+>\s*)?\(")
 _PLAIN = {"nullptr": "NULL", "true": "1", "false": "0", "noexcept": "", "constexpr": "const", "std::size_t": "size_t"}
+_PLAIN |= {f"std::{name}": name for name in STANDARD_TYPEDEFS if name.endswith("_t")}
 _FOREIGN = {
     r"\bstd\s*::\s*(\w+)": "std::{}",
     r"(\w+)\s*::": "names in {} (::)",
-    r"\b(new|delete|auto|try|throw|catch|this|dynamic_cast|reinterpret_cast|const_cast)\b": "{}",
+    r"\b(new|delete|auto|try|throw|catch|this|dynamic_cast)\b": "{}",
     r"(\[[&=]?\w*\])\s*[({](?!\s*\d)": "a lambda",
     r"\bfor\s*\([^;()]*:[^;()]*\)": "a loop over a range",
     r"\b(cout|cerr|endl)\b": "streams ({})",
     r"\b(\w+)\s*<\s*[\w ,*]+\s*>\s*\(": "the call of a template ({})",
     r"\)\s*(?:const\s*)?(\{)?\s*(operator)\b": "operators of its own",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a function of a text may use: the classes, which arguments functions take by reference, and how often the
+    text and its headers name what."""
+
+    classes: Mapping[str, CxxClass]
+    references: Mapping[str, frozenset[int]]
+    words: Counter[str]
 
 
 class Translated(str):
@@ -87,29 +120,56 @@ def with_headers(text: str, file: str, include: Sequence[str] = ()) -> str:
                 return f'#line 1 "{path}"\n{inside}\n#line {line} "{file}"'
         return match[0]
 
-    return _OWN_HEADER.sub(read, text)
+    return OWN_HEADER.sub(read, text)
 
 
 def as_c(text: str, file: str) -> str:
     """A text that is C++ by its name or its content as C; other text as it is."""
-    return c_of_cxx(text) if is_cxx(text, file) else text
+    return c_of_cxx(text, file) if is_cxx(text, file) else text
 
 
-def c_of_cxx(text: str) -> Translated:
-    """What of a C++ text is C."""
+def c_of_cxx(text: str, file: str = "") -> Translated:
+    """What of a C++ text is C; the classes of headers are looked for beside the file."""
+    texts = list(with_own_headers(_spelled_as_c(text), file, _spelled_as_c))
+    names = sorted({match[1] or match[2] for one in texts for match in _TYPE.finditer(one)})
+    calls = re.compile(rf"{_VALUE}(\s*)\b({'|'.join(names)})(\s*)\((?!\s*[*)])") if names else _CALLED_TYPE
+    texts = [calls.sub(r"\1(\2)\3(", one) for one in texts]
+    plain = with_overloads(texts[-1])
     refused: dict[str, tuple[int, str]] = {}
+    words = Counter(_NAME.findall("".join(texts)))
+    known = _Known(classes_in(texts), taking_references(without_vectors(plain)), words)
+    return Translated("".join(_top_level(plain, known, refused)), refused)
+
+
+def _spelled_as_c(text: str) -> str:
+    """The text without comments, and with what C has too spelled as there."""
     plain = _HEADER.sub(blanked, without_comments(text, strings=False))
     for spelling, meaning in _PLAIN.items():
         plain = re.sub(rf"\b{spelling}\b", meaning.ljust(len(spelling)), plain)
     plain = re.sub(rf"\bstd\s*::\s*(?=(?:{'|'.join(MATH_FUNCTIONS)})[fl]?\b)", blanked, plain)
     plain = _CAST.sub(lambda match: f"({match[1]})".ljust(len(match[0])), plain)
     plain = _CALLED_TYPE.sub(r"\1(\2)\3(", plain)
-    return Translated("".join(_top_level(plain, refused)), refused)
+    return _with_choices(plain)
 
 
-def _top_level(text: str, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
+def _with_choices(text: str) -> str:
+    """The text with `(a < b ? b : a)` in the place of `std::max(a, b)`, and the like for `std::min`."""
+    while (found := _CHOICE.search(text)) is not None:
+        end, arguments = arguments_at(text, found.end() - 1)
+        if len(arguments) != 2:
+            return text
+        first, second = (argument.strip() for argument in arguments)
+        sign = "<" if found[1] == "max" else ">"
+        chosen = f"(({first}) {sign} ({second}) ? ({second}) : ({first}))"
+        lines = "\n" * (text.count("\n", found.start(), end) - chosen.count("\n"))
+        text = text[: found.start()] + chosen + lines + text[end:]
+    return text
+
+
+def _top_level(text: str, known: _Known, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
     """The declarations of a text one after the other, each as C or blanked."""
-    place, found, names = 0, list[tuple[str, str]](), set[str]()
+    place, found = 0, list[tuple[str, str]]()
+    overloads: dict[str, list[tuple[int, int, bool]]] = {}
     bare = without_comments(text, directives=False)
     while place < len(text):
         end = end_of_declaration(bare, place)
@@ -118,16 +178,21 @@ def _top_level(text: str, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
         if opened:
             # what stands within is read like what stands outside; the closing brace is met alone
             end = place + opened.end()
-            found.append(("", re.sub(r"(?m)^(?![ \t]*#).*$", blanked, text[place:end])))
+            found.append(("", only_directives(text[place:end])))
         else:
-            found.append(_declaration(part, seen, text, _line(bare, place), refused))
-        name = found[-1][0]
-        if name and name in names:
-            refused[name] = _line(bare, place), "several functions with one name"
-        names.add(name)
+            found.append(_declaration(part, seen, text, _line(bare, place), known, refused))
+        if name := found[-1][0]:
+            overloads.setdefault(name, []).append((len(found) - 1, _line(bare, place), takes_double(name, seen, text)))
         place = end
+    for name, several in overloads.items():
+        plain = [index for index, _, of_double in several if of_double]
+        if len(several) > 1 and len(plain) == 1:
+            for index, _, _ in several:
+                found[index] = ("", found[index][1] if index in plain else only_directives(found[index][1]))
+        elif len(several) > 1:
+            refused[name] = several[-1][1], "several functions with one name"
     for name, part in found:
-        yield re.sub(r"(?m)^(?![ \t]*#).*$", blanked, part) if name in refused else part
+        yield only_directives(part) if name in refused else part
 
 
 def _line(bare: str, place: int) -> int:
@@ -135,9 +200,16 @@ def _line(bare: str, place: int) -> int:
     return bare.count("\n", 0, start) + 1
 
 
-def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, tuple[int, str]]) -> tuple[str, str]:
+def _declaration(
+    part: str,
+    bare: str,
+    text: str,
+    line: int,
+    known: _Known,
+    refused: dict[str, tuple[int, str]],
+) -> tuple[str, str]:
     """The name of a function, or "", and the declaration as C; blanked where it is none."""
-    nothing = re.sub(r"(?m)^(?![ \t]*#).*$", blanked, part)
+    nothing = only_directives(part)
     head = bare.partition("{")[0]
     template = re.match(r"\s*template\s*<([^<>]*)>", bare)
     # behind directives, which are spaces here: two runs of spaces side by side would be parted in all ways
@@ -146,12 +218,12 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
     )
     if kind and kind[1] in ("struct", "union") and not template and _is_plain(bare):
         tag = re.match(r"\s*(?:struct|union)\s+(\w+)\s*\{", bare)
-        known = f"typedef {kind[1]} {tag[1]} {tag[1]}; " if tag else ""
+        named = f"typedef {kind[1]} {tag[1]} {tag[1]}; " if tag else ""
         start = len(bare) - len(bare.lstrip())  # behind directives
-        return "", part[:start] + known + part[start:]
+        return "", part[:start] + named + part[start:]
     returns_structure = kind is not None and kind[1] in ("struct", "union") and "(" in head
     if kind and not returns_structure and kind[1] != "template":
-        return "", _opaque(bare, nothing)
+        return "", _named_type(part, bare) or _opaque(part, bare, nothing)
     constant = _CONSTANT.search(bare)
     if constant and "(" not in bare:
         start, end = constant.span()
@@ -169,20 +241,53 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
         part, bare = (blank + whole[template.end() :] for whole in (part, bare))
         for parameter, argument in arguments.items():
             part, bare = (re.sub(rf"\b{parameter}\b", argument, whole) for whole in (part, bare))
-    part, bare = _without_references(part, bare)
-    uses = ((re.search(form, bare), saying) for form, saying in _FOREIGN.items())
-    why = next((saying.format(*match.groups()) for match, saying in uses if match), None)
-    if why is not None or "operator" in head:
-        refused[name.rpartition("::")[2]] = line, why or "operators of its own"
-        return name.rpartition("::")[2], nothing
-    return name, part
+    own = re.fullmatch(r"(\w+)\s*::\s*(~?\w+)", name)
+    made = _function(part, bare, known, own[1] if own else "")
+    if isinstance(made, str):
+        return (own[2] if own else name), made
+    refused[name.rpartition("::")[2]] = line, made[1]
+    return name.rpartition("::")[2], nothing
 
 
-def _opaque(bare: str, nothing: str) -> str:
-    """A class as a structure of which nothing is known but its name: functions may be given one."""
+def _function(part: str, bare: str, known: _Known, owner: str) -> str | tuple[int, str]:
+    """A function as C, or its use of C++ that C has nothing for; `owner`: the class whose member it is."""
+    part, bare = without_vectors(part), without_vectors(bare)
+    if owner:
+        part, bare = (re.sub(rf"\b{owner}\s*::\s*(?=\w+\s*\()", blanked, text, count=1) for text in (part, bare))
+        part, bare = (re.sub(r"\bthis\s*->\s*(?=\w)", blanked, text) for text in (part, bare))
+    part, bare = without_references(part, bare)
+    end = bare.index("{")
+    head = blank_qualifiers(part[:end])
+    if "operator" in head:
+        return 0, "operators of its own"
+    if (use := foreign_uses(head, _FOREIGN)(0)) is not None:
+        return use
+    followed = with_accessors(part[end:], known.classes, known.classes.get(owner))
+    body = without_statements(with_addresses(followed, known.references), _FOREIGN)
+    if not isinstance(body, str):
+        return body
+    before = [f"long {FOREIGN}(const char *, ...);"] if FOREIGN in body else []
+    if owner in known.classes:
+        before += [one for name, one in known.classes[owner].members.items() if known.words[name] > 1]
+    start = len(bare[:end]) - len(bare[:end].lstrip())  # behind directives
+    return f"{head[:start]}{' '.join(before)} {head[start:]}{body}" if before else f"{head}{body}"
+
+
+def _named_type(part: str, bare: str) -> str | None:
+    """`using T = double;` as a typedef; None where it is another declaration, or the type is none of C."""
+    found = re.search(r"\busing\s+(\w+)\s*=\s*([\w\s*]+);", bare)
+    start = bare.find("using")
+    return None if found is None else f"{part[:start]}typedef {found[2].strip()} {found[1]};{part[found.end() :]}"
+
+
+def _opaque(part: str, bare: str, nothing: str) -> str:
+    """A class as a structure with its data members, or if none is one of C, of which nothing is known but its name:
+    functions may be given one."""
     known = re.match(r"\s*(?:class|struct)\s+(\w+)\s*[{:;]", bare)
     if known is None:
         return nothing
+    if (whole := structure(known[1], part, bare)) is not None:
+        return whole
     start = len(bare) - len(bare.lstrip())
     return f"{nothing[:start]}typedef struct {known[1]} {known[1]}; {nothing[start:]}"
 
@@ -208,15 +313,3 @@ def _arguments(name: str, parameters: str, text: str) -> dict[str, str] | str:
         return {}  # numbers stay names of sizes
     listed = ", ".join(names)
     return f"a template without arguments in this file: write template … {name}<…>(…); with them for {listed}"
-
-
-def _without_references(part: str, bare: str) -> tuple[str, str]:
-    """The function with pointers in the place of references to what is no class of templates."""
-    end = bare.index("{")
-    head, names = part[:end], [match[3] for match in _REFERENCE.finditer(bare[:end])]
-    head = _REFERENCE.sub(r"\1*\2\3", head)
-    body, bare_body = part[end:], bare[end:]
-    for name in names:
-        form = rf"(?<![\w.>]){name}\b"
-        body, bare_body = (re.sub(form, f"(*{name})", whole) for whole in (body, bare_body))
-    return head + body, _REFERENCE.sub(r"\1*\2\3", bare[:end]) + bare_body

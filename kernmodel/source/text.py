@@ -32,6 +32,7 @@ _FORTRAN = pattern(
 )
 _BLANKED = pattern(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _DIRECTIVE = pattern(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
+_SIGN = pattern(r"[^\n]")
 _ASSEMBLY = pattern(r"\b(?:asm|__asm|__asm__)\b(?:\s+(?:volatile|__volatile__|__volatile|goto|inline))*\s*\(")
 _OLD_STYLE = pattern(r"\b(\w+)[ \t]*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
 """`f(n, a) int n; double *a; {`: name, parameters and their types."""
@@ -89,7 +90,7 @@ def _c_text(text: str, file: str) -> str:
         return with_prototypes(text)
     from kernmodel.source.cxx import c_of_cxx
 
-    made = c_of_cxx(text)
+    made = c_of_cxx(text, file)
     if function_bodies(without_comments(made, directives=False)) or made.refused:
         return made
     if not _CXX.search(without_comments(text)):
@@ -129,6 +130,15 @@ def refuse_other_languages(text: str, file: str) -> None:
 def blanked(match: re.Match[str]) -> str:
     """The match as spaces, line breaks kept."""
     return re.sub(r"[^\n]", " ", match[0])
+
+
+def only_directives(text: str) -> str:
+    """The text with all but its preprocessor lines as spaces, line breaks kept."""
+    made, place = "", 0
+    for found in _DIRECTIVE.finditer(text):
+        made += _SIGN.sub(" ", text[place : found.start()]) + found[0]
+        place = found.end()
+    return made + _SIGN.sub(" ", text[place:])
 
 
 def without_comments(text: str, *, directives: bool = True, strings: bool = True) -> str:

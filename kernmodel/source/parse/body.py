@@ -22,6 +22,7 @@ from kernmodel.source.parse.standard_headers import (
     ASSEMBLY,
     ENDING_FUNCTIONS,
     FLOATING_FUNCTIONS,
+    FOREIGN,
     INTEGER_FUNCTIONS,
     MATH_FUNCTIONS,
     PRINTING_FUNCTIONS,
@@ -676,7 +677,7 @@ class Body:
     def _not_followed(self, name: str, node: Node) -> Value:
         """The value of a call of a function whose code is not in the file: it is given numbers and addresses of scalars
         alone, so that it touches no array of the nest, unless that is one of the file."""
-        if name in ("", ASSEMBLY) or any(one.decl.name == name for one in self.scope.program.functions):
+        if name in ("", ASSEMBLY, FOREIGN) or any(one.decl.name == name for one in self.scope.program.functions):
             raise self._not_called(name, node)
         carried = frozenset[str]()
         changed: list[Node] = []
@@ -727,7 +728,11 @@ class Body:
     def _not_called(self, name: str, node: Node) -> Exception:
         """The refusal of a call that is neither inlined nor one of a known function."""
         own = next((one for one in self.scope.program.functions if one.decl.name == name), None)
-        if own is not None and holds_loop(own.body):
+        if name == FOREIGN:
+            used = node.args.exprs[0].value.strip('"')
+            what = f"C++ that is no C ({used}) in a loop nest is not supported"
+            todo = "write what it does into the loop as C, or take it out"
+        elif own is not None and holds_loop(own.body):
             what = f"the call of {name}, which has loops of its own, is not inlined"
             todo = f"its nests stand on their own (--function {name})"
         elif own is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.standard_headers import ASSEMBLY, is_known_function
+from kernmodel.source.parse.standard_headers import ASSEMBLY, FOREIGN, is_known_function
 from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, slots, walk, written_names
 
 _MOST_NODES = 20_000
@@ -44,7 +44,7 @@ def _fits(name: str, known: Mapping[str, Node], within: tuple[str, ...]) -> bool
         if isinstance(node, c_ast.FuncCall):
             called = called_name(node)
             # with loops the call would come to stand around nests
-            elsewhere = called not in ("", ASSEMBLY, *known) and not loops
+            elsewhere = called not in ("", ASSEMBLY, FOREIGN, *known) and not loops
             if not is_known_function(called) and not elsewhere and not _fits(called, known, (*within, name)):
                 return False
     return _with_result(function.body, None) is not None

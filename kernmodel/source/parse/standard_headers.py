@@ -94,6 +94,9 @@ MOST_STRAIGHT_BYTES = 128
 ASSEMBLY = "asm"
 """The function that inline assembly stands for (source.text); what it does is not known."""
 
+FOREIGN = "__cxx"
+"""The function that a statement of C++ stands for that is no C (source.cxx_statements); it is given what that uses."""
+
 STREAMS = frozenset({"stdin", "stdout", "stderr", "NULL"})
 """Names of standard headers that stand for pointers to what is no data of a kernel."""
 
