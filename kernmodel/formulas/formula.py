@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import reduce
-from math import floor
+from math import floor, lcm
 from operator import mul
 from typing import Literal
 
@@ -445,11 +445,31 @@ def at_least(one: Formula, other: Formula) -> bool:
 def nonnegative(formula: Formula) -> bool:
     """Whether a formula is provably ≥ 0 for all sizes, which are positive integers.
 
-    Sufficient: written in N − 1, M − 1, … (each ≥ 0) it has no negative coefficient.
+    Sufficient: written in N − 1, M − 1, … (each ≥ 0) it has no negative coefficient, as it is or with what bounds its
+    floors in their place.
     """
     if formula.is_constant:
         return formula.number >= 0
-    return _no_negative_term(formula.substitute({symbol: of_atom(symbol) + 1 for symbol in formula.free_symbols}))
+    found = _no_negative_term(formula.substitute({symbol: of_atom(symbol) + 1 for symbol in formula.free_symbols}))
+    below = formula if found else _without_floors(formula)
+    return found or (below != formula and nonnegative(below))
+
+
+def _without_floors(formula: Formula) -> Formula:
+    """A formula that is nowhere above this one: x for a floor(x) that is subtracted, less than x by what division by d
+    leaves at most, (d − 1)/d, for one that is added."""
+    parts = []
+    for monomial, coefficient in formula.terms.items():
+        floors = [(atom, exponent) for atom, exponent in monomial if isinstance(atom, Whole) and atom.kind == "floor"]
+        single = len(floors) == 1 and floors[0][1] == 1
+        bounded = single if coefficient > 0 else all(_never_negative(atom) for atom, _ in floors)
+        part = Formula({tuple(item for item in monomial if item not in floors or not bounded): coefficient})
+        for atom, exponent in floors if bounded else ():
+            inside = atom.parts[0]
+            divisor = lcm(*(number.denominator for number in inside.terms.values()))
+            part *= (inside if coefficient < 0 else inside - Fraction(divisor - 1, divisor)) ** exponent
+        parts.append(part)
+    return total(parts)
 
 
 def positive(formula: Formula) -> bool:

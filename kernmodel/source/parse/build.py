@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 from kernmodel.errors import Location, Note, SeveralNestsError, SourceError, UnsupportedKernelError
-from kernmodel.formulas.formula import ZERO, Formula, of_atom
+from kernmodel.formulas.formula import ZERO, Formula, constant, of_atom
 from kernmodel.limits import REFERENCES
 from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
@@ -21,7 +21,7 @@ from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
 from kernmodel.source.parse.selections import RARE
-from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
+from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk, written_names
 
 
 def choose_function(program: Program, wanted: str | None) -> Node:
@@ -123,7 +123,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     refuse_jumps(found, scope)
     scope.moving = advancing(found)
     before = _read_until(found, scope)
-    scope.fixed |= _fixed_steps(chain, scope)
+    scope.fixed |= _fixed_steps(found, scope)
     moving = inductions(found, scope)
     for other in scope.moving - set(moving):
         scope.values.pop(other, None)
@@ -195,7 +195,8 @@ def _chain_notes(
     """What is assumed of loops around and beside the chain, and of branches."""
     for loop in found.repeated:
         text = (
-            "this loop only repeats the nest (it calls functions, or counts nothing): nothing stays in caches between"
+            "this loop only repeats the nest (it calls functions, counts nothing, multiplies its variable, or changes "
+            "by what a loop in it steps): nothing stays in caches between"
         )
         yield Note("repeating-loop", text, "assumption", scope.location(loop))
     for loop in found.beside:
@@ -311,26 +312,39 @@ def _take_integers(statement: Node, scope: Scope) -> None:
             scope.assign(name, statement.rvalue)
 
 
-def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
+def _fixed_steps(found: Chain, scope: Scope) -> dict[str, int]:
     """The sizes that loops step by: a step must be a number, so their values are taken now."""
     fixed = {}
-    for expression in loop_steps(tuple(chain)):
+    for expression in loop_steps(found.levels):
         for node in walk(expression):
-            if not isinstance(node, c_ast.ID) or node.name in scope.arrays:
-                continue
-            if node.name in scope.scalars and node.name not in scope.values:
-                continue
-            if node.name in scope.values and scope.values[node.name].is_integer:
-                continue
-            value = scope.program.preprocessed.values.get(node.name)
-            if value is None:
-                raise SourceError(
-                    f"macro or parameter {node.name}, by which a loop steps, has no value",
-                    where=scope.location(node),
-                    todo=f"give -D {node.name}=…",
-                )
-            fixed[node.name] = value
+            for name in _sizes_behind(node, scope) if isinstance(node, c_ast.ID) else ():
+                value = scope.program.preprocessed.values.get(name)
+                if value is None:
+                    todo = f"give -D {name}=…"
+                    if any(name in _moved(loop) for loop in found.repeated):
+                        todo = f"give one of its values, -D {name}=…, or several, as -D {name}=1-1024:log2"
+                    what = f"macro or parameter {name}, by which a loop steps, has no value"
+                    raise SourceError(what, where=scope.location(node), todo=todo)
+                fixed[name] = value
+    for name in fixed.keys() & scope.values.keys() if fixed else ():
+        scope.values.pop(name)
+    known = {name: constant(value) for name, value in fixed.items()}
+    scope.values = {name: value.substitute(known) for name, value in scope.values.items()} if fixed else scope.values
     return fixed
+
+
+def _sizes_behind(node: Node, scope: Scope) -> Collection[str]:
+    """The sizes on which the value of a name depends that a loop steps by; none where it is no formula of sizes."""
+    if node.name in scope.values:
+        value = scope.values[node.name]
+        return sorted(value.free_symbols) if value.of_sizes else ()
+    declared = node.name in scope.arrays or (node.name in scope.scalars and node.name in scope.changing)
+    return () if declared else (node.name,)
+
+
+def _moved(loop: Node) -> set[str]:
+    """The variables that a loop writes."""
+    return {name for name, _ in written_names(loop)}
 
 
 def _left_out_notes(names: Mapping[str, Formula], left_out: int, loop: Loop) -> Iterator[Note]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import filterfalse
 
 from kernmodel.source.parse.standard_headers import is_known_function
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk
@@ -93,7 +94,9 @@ def _of_loop(loop: Node, above: Chain) -> Iterator[Chain]:
     if not any(map(_is_loop, opened)):
         level = Level(loop, tuple(statements(loop.stmt)), ())
         yield replace(above, levels=(*above.levels, level))
-    elif not _counts(loop) or calls_unknown(loop.init, loop.cond, *(item for item in opened if not _is_loop(item))):
+    elif (
+        not _counts(loop) or _changes_steps(loop) or calls_unknown(loop.init, loop.cond, *filterfalse(_is_loop, opened))
+    ):
         # how often it runs, or what the call does to caches and variables, is not known: nothing is carried over
         passed = above.passed
         for level in above.levels:
@@ -113,7 +116,6 @@ def _counts(loop: Node) -> bool:
     """Whether a loop looks like one that steps a variable to a bound; others run until something has converged."""
     if not isinstance(loop, c_ast.For) or loop.init is None or loop.cond is None or loop.next is None:
         return False
-    target = loop.next.expr if isinstance(loop.next, c_ast.UnaryOp) else getattr(loop.next, "lvalue", None)
     tests = [loop.cond]
     while any(isinstance(test, c_ast.BinaryOp) and test.op == "&&" for test in tests):
         tests = [
@@ -121,10 +123,53 @@ def _counts(loop: Node) -> bool:
             for test in tests
             for part in ((test.left, test.right) if isinstance(test, c_ast.BinaryOp) and test.op == "&&" else (test,))
         ]
-    name = getattr(target, "name", None)
-    return name is not None and all(
-        any(isinstance(part, c_ast.ID) and part.name == name for part in walk(test)) for test in tests
+    name = stepped_variable(loop)
+    multiplied = isinstance(loop.next, c_ast.Assignment) and _multiplies(loop.next)
+    return (
+        name is not None
+        and not multiplied
+        and all(any(isinstance(part, c_ast.ID) and part.name == name for part in walk(test)) for test in tests)
     )
+
+
+def stepped_variable(loop: Node) -> str | None:
+    """The variable that the third part of a `for` changes; None where it changes none."""
+    step = getattr(loop, "next", None)
+    target = step.expr if isinstance(step, c_ast.UnaryOp) else getattr(step, "lvalue", None)
+    return getattr(target, "name", None)
+
+
+def _multiplies(step: Node) -> bool:
+    """Whether a step multiplies or divides a variable: `m *= 2`, `m = m << 1`."""
+    value = step.rvalue
+    whole = step.op == "=" and isinstance(value, c_ast.BinaryOp) and value.op in _FACTORS
+    return step.op.removesuffix("=") in _FACTORS or whole
+
+
+_FACTORS = frozenset({"*", "/", "<<", ">>"})
+
+
+def _changes_steps(loop: Node) -> bool:
+    """Whether a loop in this one steps by what depends on its variable, so that no formula tells its iterations."""
+    names = {stepped_variable(loop)}
+    known = -1
+    while known < len(names):
+        known = len(names)
+        for part in walk(loop.stmt):
+            name, value = None, None
+            if isinstance(part, c_ast.Decl):
+                name, value = part.name, part.init
+            elif isinstance(part, c_ast.Assignment) and isinstance(part.lvalue, c_ast.ID):
+                name, value = part.lvalue.name, part.rvalue
+            if name and value is not None and _names(value) & names:
+                names.add(name)
+    loops = (part for part in walk(loop.stmt) if isinstance(part, c_ast.For))
+    inner = (part for part in loops if isinstance(part.next, c_ast.Assignment))
+    return any(_names(part.next.rvalue) & (names - {stepped_variable(part)}) for part in inner)
+
+
+def _names(node: Node) -> set[str | None]:
+    return {part.name for part in walk(node) if isinstance(part, c_ast.ID)}
 
 
 def _opened(body: Node | None) -> tuple[list[Node], list[Node]]:

@@ -182,7 +182,7 @@ def recomposed(index: Sequence[Formula], inner_extents: Sequence[Formula]) -> Fo
 def _affine(expression: Formula, reference: Reference, loops: Sequence[Loop], scope: Scope) -> Formula:
     values = [entry.name for entry in scope.indirect.values()]
     parts = expression.linear([*(loop.variable for loop in loops), *values])
-    if parts is None or parts[1].holds("min", "max") or any(p.holds("floor") for p in parts[0].values()):
+    if parts is None or parts[1].holds("min", "max"):
         raise UnsupportedKernelError(
             f"index {reference.text} is not affine in the loop variables", where=reference.location, todo=_AFFINE
         )

@@ -6,7 +6,7 @@ from kernmodel.errors import UnsupportedKernelError
 from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, minimum, of_atom, pushed_in, size, variable
 from kernmodel.source.model import ROW_LENGTH, Loop
 from kernmodel.source.parse.c_types import INT
-from kernmodel.source.parse.chains import Level
+from kernmodel.source.parse.chains import Level, stepped_variable
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast, walk
 
@@ -81,7 +81,7 @@ def loop_variable(statement: Node) -> str | None:
 
 def take_repeating(statement: Node, scope: Scope) -> None:
     """Take the variable of a loop that only repeats the nest into the scope: for the nest it is a size."""
-    name = _step_parts(statement)[0]
+    name = stepped_variable(statement)
     if name is not None:
         scope.scalars[name] = INT
         scope.values[name] = size(name)

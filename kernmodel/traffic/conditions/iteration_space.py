@@ -125,7 +125,8 @@ class _Reader:
 
 
 def _is_blocked(loops: Sequence[SymbolicLoop]) -> bool:
-    """Whether a loop runs through one block in each iteration of an outer loop, whose step is the block's length."""
+    """Whether a loop runs through one block in each iteration of an outer loop, whose step is the block's length, or
+    more: then blocks have gaps between them, as halves of them in the butterflies of a Fourier transform."""
     return any(
         abs(loops[outer].step) > abs(loop.step) and _ends_with(loop, outer, abs(loops[outer].step))
         for loop in loops
@@ -134,7 +135,8 @@ def _is_blocked(loops: Sequence[SymbolicLoop]) -> bool:
 
 
 def _ends_with(loop: SymbolicLoop, outer: int, length: int) -> bool:
-    """Whether a loop's stop is its start and the length of a block, or less at the border."""
+    """Whether a loop's stop is its start and at most the length of a block, or less at the border."""
     both = product(loop.start.forms(), loop.stop.forms())
     pairs = ((a, b) for a, b in both if a.coefficients[outer].terms and b.coefficients[outer].terms)
-    return any(abs((b.constant - a.constant).terms.get((), 0)) in (length, length - 1, length + 1) for a, b in pairs)
+    apart = (b.constant - a.constant for a, b in pairs if a.coefficients == b.coefficients)
+    return any(one.is_constant and 1 <= abs(float(one)) <= length + 1 for one in apart)
