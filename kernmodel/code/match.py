@@ -25,7 +25,14 @@ from kernmodel.code.describe import (
     vector_bytes,
 )
 from kernmodel.code.loops import control_flow
-from kernmodel.code.model import AddressStream, AssemblyLoop, ExpectedAccess, Surroundings
+from kernmodel.code.model import (
+    LOOPS_COLLAPSED,
+    LOOPS_REMOVED,
+    AddressStream,
+    AssemblyLoop,
+    ExpectedAccess,
+    Surroundings,
+)
 from kernmodel.code.select import Picked, assembly_loop, pick_by_hand
 from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides
 from kernmodel.code.surroundings import Step, surroundings
@@ -189,7 +196,7 @@ def choose_loop(
     analysis = analyse(listing, control_flow(listing))
     found, trip_count = choose_fit(analysis, told), told.trip_count
     return replace(
-        _result(listing, found.main, found.notes, found.source, trip_count),
+        _result(listing, found.main, found.notes + _removed_loops(analysis, found, told), found.source, trip_count),
         around=_around(analysis, found.main, found.fits, found.source, trip_count),
     )
 
@@ -734,7 +741,7 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
     """Notes on loops that the compiler exchanged or folded into one another."""
     if _is_collapsed(fit, trip_count):
         text = "the compiler made one loop of the inner loop and those around it"
-        return (Note("loops-collapsed", text, "assumption"),)
+        return (Note(LOOPS_COLLAPSED, text, "assumption"),)
     if fit.variable is not None and fit.along == source.inner and fit.copies == trip_count:
         text = f"the compiler unrolled the inner loop: a step of {fit.variable} executes {fit.copies} inner iterations"
         return (Note("inner-loop-unrolled", text, "assumption"),)
@@ -747,6 +754,25 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
         text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} {how}"
         notes.append(Note("outer-loop-unrolled", text))
     return tuple(notes)
+
+
+def _removed_loops(analysis: Analysis, found: Choice, told: Expectation) -> tuple[Note, ...]:
+    """That the function executes the loop in no other, though the source does: a loop that only does the same again
+    is removed by compilers, and one of few iterations may be unrolled."""
+    main, listing = found.main, analysis.listing
+    start, end = _extent(listing, told.function)
+    whole = start >= 0 and any(i.branch == "return" and start <= i.address < end for i in listing.instructions)
+    moved = main.variable is not None or main.copies > 1 or _is_collapsed(main, told.trip_count)
+    if not told.outer or not whole or moved or main.strides.loop.parent is not None:
+        return ()
+    if any(note.code == "loop-copies" for note in found.notes):
+        return ()
+    names = ", ".join(outer.variable for outer in told.outer)
+    text = (
+        f"the compiled function has no loop around this one: the compiler removed or unrolled the loop over {names}; "
+        "what is said of all its iterations, as the time of the nest and what caches hold, is that of the source"
+    )
+    return (Note(LOOPS_REMOVED, text, "warning"),)
 
 
 def _is_collapsed(fit: Fit, trip_count: int | None) -> bool:

@@ -6,6 +6,11 @@ from kernmodel.errors import Note
 from kernmodel.isa.model import Instruction, MemoryReference
 from kernmodel.value_types import dataclass
 
+LOOPS_COLLAPSED = "loops-collapsed"
+"""Code of the note that one compiled loop executes several of the source: it is entered once."""
+LOOPS_REMOVED = "loops-removed"
+"""Code of the note that the compiled function has no loop around the innermost one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAccess:

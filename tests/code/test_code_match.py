@@ -75,6 +75,27 @@ def test_triad_is_found_and_accounts_for_all_its_iterations(flags: str, compiler
     assert f"{int(found.iterations_per_pass) * 8} B stored" in found.evidence
 
 
+def test_a_loop_around_that_the_function_does_not_have_is_noted() -> None:
+    inner = """.L3:
+    vmovsd (%rsi,%rax,8), %xmm1
+    vfmadd132sd (%rdx,%rax,8), %xmm0, %xmm1
+    vmovsd %xmm1, (%rdi,%rax,8)
+    incq %rax
+    cmpq %rax, %rcx
+    jne .L3
+"""
+    again = (OuterLoop("k", (read("b", 0), read("c", 0), write("a", 0))),)
+    told = Expectation(TRIAD_ACCESSES, outer=again, function="f", trip_count=5000)
+    for text, noted in (
+        (f"f:\n{inner}    ret\n", True),
+        (f"f:\n.L2:\n    xorl %eax, %eax\n{inner}    decl %r8d\n    jne .L2\n    ret\n", False),
+        (f"f:\n{inner}", False),  # a part of a function does not tell what is around it
+        (f"{inner}    ret\n", False),
+    ):
+        found = choose_loop(read_listing(text, "k.s", syntax="att"), told)
+        assert any(note.code == "loops-removed" for note in found.notes) == noted
+
+
 def test_vector_loop_is_preferred_to_the_fallback_for_overlapping_arrays() -> None:
     listing = compiled(TRIAD.replace("restrict", ""), "-O3 -march=haswell")
     found = choose_loop(listing, Expectation(TRIAD_ACCESSES, trip_count=5000))

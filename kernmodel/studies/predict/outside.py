@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
+from kernmodel.code.model import LOOPS_COLLAPSED, LOOPS_REMOVED
 from kernmodel.errors import Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.models.outside import NEGLIGIBLE, Exit, OutsideWork
@@ -47,7 +48,7 @@ def outside_work(
     known = bool(code.ways) or (code.known and not place)
     executed = lengths(nest, sizes, loop.variable)
     mean = sum(length * share for length, share in executed)
-    collapsed = any(note.code == COLLAPSED for note in loop.notes)
+    collapsed = any(note.code == LOOPS_COLLAPSED for note in loop.notes)
     branches = _mispredicted(nest, loop) * iterations_per_unit * (code.penalty or 0.0)
     if collapsed or not mean or steps > max(length for length, _ in executed):
         # a pass is whole inner loops: what is around them stands in the body
@@ -91,10 +92,6 @@ def _mispredicted(nest: LoopNest, loop: AssemblyLoop) -> float:
     return sum(one.share * min(one.taken, 1 - one.taken) for one in nest.operations.branches)
 
 
-COLLAPSED = "loops-collapsed"
-"""Code of the note that one compiled loop executes several of the source: it is entered once."""
-
-
 def _exit(executed: Lengths, steps: int, foreseen: int) -> Exit:
     """What the branch predictor does at the end of the loop: it learns lengths that repeat, if they are short."""
     length, share = max(executed, key=lambda one: one[1])
@@ -119,7 +116,7 @@ def outside_notes(
     if not work.entries or (work.known and work.cycles < NEGLIGIBLE):
         return ()
     notes = []
-    if not work.known:
+    if not work.known and all(note.code != LOOPS_REMOVED for note in loop.notes):
         text = (
             "the assembly does not show the code around the loop: what the loops around execute is left out of T_out, "
             "and iterations that fill no pass are estimated from the loop"
