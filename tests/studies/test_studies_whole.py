@@ -151,3 +151,19 @@ def test_the_time_of_functions_that_are_called_is_missing_and_said_to_be(tmp_pat
     text = str(km.ecm_nests(file, "zen3"))
     sums = [line for line in text.splitlines() if "sum of 2" in line]
     assert sums and "≥" in sums[0]
+
+
+@needs_compiler
+def test_sizes_that_only_some_nests_have_are_given_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.c"
+    path.write_text(
+        "typedef struct { double *a, *b; int n; } task;\n"
+        "void *run(void *p) { task *t = p; for (int i = 0; i < t->n; ++i) t->b[i] = 2 * t->a[i]; return 0; }\n"
+        "void add(int m, double *x, double *y) { for (int i = 0; i < m; ++i) y[i] += x[i];"
+        " for (int i = 0; i < m; ++i) x[i] += 1; }\n"
+    )
+    found = tuple(iter(km.ecm_nests(path, "clx", t_n=200, m=300)))
+    assert not [one.answer for one in found if isinstance(one.answer, KernmodelError)]
+    assert "not counted" not in " ".join(note.text for one in found for note in one.notes)
+    with pytest.raises(KernmodelError, match="no macro or parameter other"):
+        tuple(iter(km.ecm_nests(path, "clx", t_n=200, m=300, other=1)))

@@ -5,7 +5,7 @@ Light on purpose: importing this module loads no stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,12 @@ def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, in
     sizes = sizes_of(nest, point)
     fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
     return sizes, fixed | {name: point[name] for name in deciding_names(nest, point)} | sizes
+
+
+def own_sizes(nests: Iterable[LoopNest], given: Sizes, sizes_of_any: Container[str]) -> dict[str, int]:
+    """The sizes given without those that other nests have and none of these: `sizes_of` refuses what no nest has."""
+    own = {name for nest in nests for name in (*nest.symbols, *nest.defaults)}
+    return {name: value for name, value in given.items() if name in own or name not in sizes_of_any}
 
 
 def alike(nest: LoopNest, points: Sequence[Sizes]) -> tuple[tuple[Sizes, ...], ...]:

@@ -4,7 +4,7 @@ chosen. The file is parsed once and each function compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -12,7 +12,7 @@ from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
 from kernmodel.source.model import ROW_LENGTH, LoopNest
 from kernmodel.source.nest.sequence import sequence_of
-from kernmodel.studies.predict.nests import sizes_at, stated_of
+from kernmodel.studies.predict.nests import own_sizes, sizes_at, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.predict.together import Together
@@ -102,7 +102,9 @@ def _each(
     found = find_nests(
         kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
     )
-    among = _among(found, {name: size for name, size in kernel.sizes.items() if name != ROW_LENGTH})
+    modelled = [one.nest for one in found if not isinstance(one.nest, SourceError)]
+    sizes_of_any = {ROW_LENGTH}.union(*(nest.symbols for nest in modelled))
+    among = _among(found, kernel.sizes, sizes_of_any)
     failed: list[NestAnswer[Answer]] = []
     any_answer = False
     for one in found:
@@ -110,8 +112,7 @@ def _each(
         try:
             known = among.get((one.function, one.number))
             nest = _nest_of(one, known, alone=sum(other.function == one.function for other in found) == 1)
-            if ROW_LENGTH not in nest.symbols:
-                asked = replace(asked, sizes={n: v for n, v in kernel.sizes.items() if n != ROW_LENGTH})
+            asked = replace(asked, sizes=own_sizes([nest], kernel.sizes, sizes_of_any))
             made = answer(asked, nest, known)
             sizes, _ = sizes_at(nest, asked.sizes)
             outcome = NestAnswer(one, made, iterations_per_sweep(nest, sizes))
@@ -145,7 +146,9 @@ _NOT_COUNTED = Note(
 )
 
 
-def _among(found: Sequence[FoundNest], point: Mapping[str, int]) -> dict[tuple[str, int], Among]:
+def _among(
+    found: Sequence[FoundNest], sizes: Mapping[str, int], sizes_of_any: Container[str]
+) -> dict[tuple[str, int], Among]:
     """By function and number, the nests that are executed with a nest: those of its function, or of the innermost loop
     that only repeats it. Nests that stand alone, or with one that is not modelled, are left out."""
     known: dict[tuple[str, tuple[int, ...]], Together | None] = {}
@@ -158,15 +161,15 @@ def _among(found: Sequence[FoundNest], point: Mapping[str, int]) -> dict[tuple[s
         ]
         key = one.function, one.repeating
         if key not in known:
-            known[key] = _together(mine, point)
+            known[key] = _together(mine, sizes, sizes_of_any)
         together = known[key]
         among[one.function, one.number] = None if together is None else (together, mine.index(one))
     return among
 
 
-def _together(found: Sequence[FoundNest], point: Mapping[str, int]) -> Together | None:
+def _together(found: Sequence[FoundNest], sizes: Mapping[str, int], sizes_of_any: Container[str]) -> Together | None:
     nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
     if len(nests) < max(2, len(found)) or any(ROW_LENGTH in nest.symbols for nest in nests):
         return None
     names = [str(one.number) for one in found]
-    return Together(sequence_of(nests, names, [one.common for one in found]), point)
+    return Together(sequence_of(nests, names, [one.common for one in found]), own_sizes(nests, sizes, sizes_of_any))
