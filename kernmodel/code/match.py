@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from math import inf
 
 from kernmodel.code.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
+from kernmodel.code.calls import called_name
 from kernmodel.code.describe import (
     begin,
     body_of,
@@ -216,10 +217,41 @@ def choose_fit(analysis: Analysis, told: Expectation) -> Choice:
     Raises:
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
-    loops = _from_lines(_innermost(analysis, told.function), analysis.listing, told)
+    try:
+        return _choice(analysis, _innermost(analysis, told.function), told)
+    except AssemblyError as error:
+        called = _called_from(analysis.listing, told.function)
+        loops = [strides for name in called for strides in _innermost(analysis, name)]
+        if not loops:
+            raise
+        try:
+            found = _choice(analysis, loops, told)
+        except AssemblyError:
+            raise error from None
+    text = f"the loop stands in {' or '.join(called)}, which {told.function} calls: the compiler did not inline it"
+    return found._replace(notes=(*found.notes, Note("called-function", text, "assumption")))
+
+
+def _choice(analysis: Analysis, loops: list[LoopStrides], told: Expectation) -> Choice:
+    """The one among these loops that executes the kernel."""
+    loops = _from_lines(loops, analysis.listing, told)
     source, fits = _fitting(analysis.listing, loops, _sources(told), told.trip_count)
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
     return Choice(main, fits, source, notes)
+
+
+def _called_from(listing: Listing, function: str | None) -> list[str]:
+    """The functions of the listing that a function calls, and those that they call, in that order."""
+    known = {name for name, _ in listing.labels if not name.startswith(".L")}
+    names = [function] if function in known else []
+    for name in names:
+        start, end = _extent(listing, name)
+        for instruction in listing.instructions:
+            if instruction.branch in ("call", "jump") and start <= instruction.address < end:
+                called = called_name(instruction, {})
+                if called in known and called not in names:
+                    names.append(called)
+    return [str(name) for name in names[1:]]
 
 
 def _around(
@@ -762,6 +794,7 @@ def _removed_loops(analysis: Analysis, found: Choice, told: Expectation) -> tupl
     main, listing = found.main, analysis.listing
     start, end = _extent(listing, told.function)
     whole = start >= 0 and any(i.branch == "return" and start <= i.address < end for i in listing.instructions)
+    whole &= start <= listing.instructions[main.strides.loop.instructions[0]].address < end
     moved = main.variable is not None or main.copies > 1 or _is_collapsed(main, told.trip_count)
     if not told.outer or not whole or moved or main.strides.loop.parent is not None:
         return ()

@@ -96,6 +96,18 @@ def test_a_loop_around_that_the_function_does_not_have_is_noted() -> None:
         assert any(note.code == "loops-removed" for note in found.notes) == noted
 
 
+def test_the_loop_of_a_function_that_is_called_is_found_where_the_caller_has_none() -> None:
+    source = TRIAD.replace("void k", "static __attribute__((noinline)) void g")
+    source += "void k(double*a,double*b,double*c){for(int t=0;t<9;++t)g(a,b,c,2);}void z(double*a){a[0]=1;}"
+    again = (OuterLoop("t", (read("b", 0), read("c", 0), write("a", 0))),)
+    for flags in ("-O1", "-O3"):
+        found = choose_loop(compiled(source, flags), Expectation(TRIAD_ACCESSES, outer=again, function="k"))
+        codes = {note.code for note in found.notes}
+        assert "called-function" in codes and "loops-removed" not in codes
+    with pytest.raises(AssemblyError, match="no loop"):
+        choose_loop(compiled(source, "-O1"), Expectation(TRIAD_ACCESSES, function="z"))
+
+
 def test_vector_loop_is_preferred_to_the_fallback_for_overlapping_arrays() -> None:
     listing = compiled(TRIAD.replace("restrict", ""), "-O3 -march=haswell")
     found = choose_loop(listing, Expectation(TRIAD_ACCESSES, trip_count=5000))
