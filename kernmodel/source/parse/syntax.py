@@ -34,6 +34,7 @@ from kernmodel.source.parse.tree import (
     walk,
     written_names,
 )
+from kernmodel.source.parse.untyped import type_void_parameters
 from kernmodel.source.parse.wrapping import unwrap
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 from kernmodel.value_types import dataclass
@@ -163,6 +164,7 @@ def parse_program(
     _refuse_other_lines(functions, stated, line_of, preprocessed.file)
 
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
+    type_void_parameters(functions)
     copies_as_loops(functions, others, preprocessed.values)
     for function in functions:
         follow_structures(function)
