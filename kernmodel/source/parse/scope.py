@@ -223,8 +223,8 @@ class Scope:
 
     def point(self, name: str, value: Node | None, node: Node) -> None:
         """Note that a pointer takes this value at this node; None: it moves on from where it points."""
-        self.views.pop(name, None)
         seen = None if value is None else self.view(name, value)
+        self.views.pop(name, None)
         if seen is not None:
             self.views[name] = seen
             self.arrays[name] = replace(self.arrays[name], computed=None, derived=())
