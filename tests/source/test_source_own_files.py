@@ -132,8 +132,9 @@ static inline void broken(element *a, vector4 v) { for (int i = 0; i < 8; ++i) v
     ("text", "own", "left_out"),
     [
         ("void f(elements a) { for (int i = 0; i < HEIGHT; ++i) a[i] = scaled(a[i]); }", ["f"], ["fill", "broken"]),
-        ("void f(elements a) { for (int i = 0; i < 9; ++i) a[i] = 0; fill(a, 7); }", ["f"], ["broken", "fill"]),
-        ("void f(elements a) { fill(a, 7); }", ["fill", "broken"], []),
+        ("void f(elements a) { for (int i = 0; i < 9; ++i) a[i] = 0; fill(a, 7); }", ["f", "f"], ["broken", "fill"]),
+        ("void f(elements a) { fill(a, 7); }", ["f"], ["broken", "fill"]),
+        ("void f(elements a) { a[0] = 7; }", ["fill", "broken"], []),
         ("elements a; for (int i = 0; i < 9; ++i) a[i] = steps;", [""], ["fill", "broken"]),
     ],
 )
@@ -273,6 +274,7 @@ static inline double flux(const double *p, int i, double w)
 static void put(double *q, double v) { *q = v; }
 static void axpy(double *y, const double *x, double s) { for (int m = 0; m < 5; ++m) y[m] += s * x[m]; }
 static void sweep(double *y) { for (int m = 0; m < N; ++m) y[m] += 1.0; }
+static inline void scale(double *y, double s, int n) { for (int m = 0; m < n; ++m) y[m] *= s; }
 static double count(double v) { static double total; return total += v; }
 void f(double *a, double *b, double u[N][5], double v[N][5], struct cell *c)
 {
@@ -288,6 +290,7 @@ void f(double *a, double *b, double u[N][5], double v[N][5], struct cell *c)
         ("put(&b[i], a[i]);", "i", {"a r i", "b w i"}, 0),
         ("put(&c[i].v, a[i]);", "i", {"a r i", "c w 2*i + 1"}, 0),
         ("axpy(u[i], v[i], a[0]);", "i m", {"a r 0", "u r 5*i + m", "v r 5*i + m", "u w 5*i + m"}, 2),
+        ("scale(a, 2.0, N);", "i m", {"a r m", "a w m"}, 1),
     ],
 )
 def test_functions_of_the_file_are_inlined(body: str, loops: str, accesses: set[str], flops: float) -> None:
@@ -310,6 +313,46 @@ def test_functions_of_the_file_are_inlined(body: str, loops: str, accesses: set[
 def test_calls_that_are_not_inlined_say_why(body: str, why: str) -> None:
     with pytest.raises(SourceError, match=why):
         parse_kernel(CALLS.replace("BODY", body), "x.c", {}, function="f")
+
+
+def test_inline_functions_with_loops_are_nests_of_who_calls_them() -> None:
+    text = CALLS.replace("BODY", "a[i] = 0;\n    scale(b, 2.0, N);").replace("static double count", "double count")
+    found = [parse_kernel(text, "x.c", {}, function="f", nest=number) for number in (1, 2)]
+    assert [[loop.variable for loop in nest.loops] for nest in found] == [["i"], ["m"]]
+    assert {access.array for access in found[1].accesses} == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("body", "accesses"),
+    [
+        ("double *a = (double *)p, *c = q; for (i = 0; i < n; ++i) c[i] = a[i];", {"p r i", "q w i"}),
+        ("for (i = 0; i < n; ++i) ((float *)q)[i] = ((const double *)p)[i];", {"p r i", "q w i"}),
+        (
+            "const double *a = p; double *b = (double *)p + 1, *c = q; for (i = 0; i < n; ++i) c[i] = a[i] + b[i];",
+            {"p r i", "p r i + 1", "q w i"},
+        ),
+        (
+            "double *a = p, *c = q; if (!p) return; a = a + 2; for (i = 0; i < n; ++i) c[i] = a[i];",
+            {"p r i + 2", "q w i"},
+        ),
+    ],
+)
+def test_parameters_of_type_void_have_the_type_to_which_they_are_converted(body: str, accesses: set[str]) -> None:
+    nest = parse_kernel(f"void f(int n, const void *p, void *q) {{ int i; {body} }}", "x.c", {})
+    assert {f"{access.array} {access.kind[0]} {access.offset}" for access in nest.accesses} == accesses
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "double *a = p; float *b = p; for (int i = 0; i < n; ++i) a[i] = b[i];",
+        "double *a = (double *)((char *)p + 8), *b = p; for (int i = 0; i < n; ++i) a[i] = b[i];",
+        "double *a = p; if (n > 9) a = q; for (int i = 0; i < n; ++i) a[i] = 1;",
+    ],
+)
+def test_parameters_of_type_void_with_several_types_are_refused(body: str) -> None:
+    with pytest.raises(SourceError, match="pointers are not followed"):
+        parse_kernel(f"void f(int n, void *p, double *q) {{ {body} }}", "x.c", {})
 
 
 def test_inline_assembly_matters_only_where_a_nest_executes_it() -> None:

@@ -1,10 +1,10 @@
-"""Calls of the file's own functions within loops, with the body of the function in their place.
+"""Calls of the file's own functions, with the body of the function in their place.
 
 A compiler does the same to small functions; here it is done in the syntax tree, before anything else reads it. Inlined
 are functions that have neither labels nor `static` variables, return at the end of a block only, and call nothing but
 such functions, those of <math.h> and, without loops of their own, such as are not in the file. One that has loops is
-inlined only where an argument depends on a variable of a loop around the call: otherwise that loop only repeats what
-the function does, whose nests stand on their own.
+inlined where an argument depends on a variable of a loop around the call, and where it is declared `inline`, also
+outside of loops: other functions with loops have nests that stand on their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BARRED = (c_ast.Goto, c_ast.Label, c_ast.Switch, c_ast.EllipsisParam)
 
 
 def inline_calls(functions: Sequence[Node]) -> None:
-    """Inline the calls that stand in loops of these functions."""
+    """Inline the calls of these functions among each other."""
     known = {function.decl.name: function for function in functions}
     called = {name for function in functions for name in _called(function.body)}
     fitting = {name: copied(known[name]) for name in known if name in called and _fits(name, known, ())}
@@ -91,23 +91,23 @@ class _Inliner:
         if not _called(node) & self._known.keys():
             return [node]
         if isinstance(node, c_ast.If):
-            node.cond = self._expression(node.cond, before) if loop else node.cond
+            node.cond = self._expression(node.cond, before, loop=True) if loop else node.cond
             node.iftrue = self._statement(node.iftrue, loop=loop) if node.iftrue else None
             node.iffalse = self._statement(node.iffalse, loop=loop) if node.iffalse else None
-        elif loop and not isinstance(node, (c_ast.Switch, c_ast.Label, c_ast.Pragma)):
-            if isinstance(node, c_ast.FuncCall) and (body := self._body(node, None)) is not None:
+        elif not isinstance(node, (c_ast.Switch, c_ast.Label, c_ast.Pragma)):
+            if isinstance(node, c_ast.FuncCall) and (body := self._body(node, None, loop=loop)) is not None:
                 return [body]
-            node = self._expression(node, before)
+            node = self._expression(node, before, loop=loop)
         return [*before, node]
 
-    def _expression(self, node: Node, before: list[Node]) -> Node:
+    def _expression(self, node: Node, before: list[Node], *, loop: bool) -> Node:
         """An expression with the values of inlined calls in their place; their bodies go to `before`."""
-        _each_part(node, lambda part: self._expression(part, before))
+        _each_part(node, lambda part: self._expression(part, before, loop=loop))
         function = self._known.get(called_name(node)) if isinstance(node, c_ast.FuncCall) else None
         if function is None or _is_void(function) or _only_returns_scalars(function):
             return node
         result = self._fresh(f"{function.decl.name}_value")
-        body = self._body(node, result)
+        body = self._body(node, result, loop=loop)
         if body is None:
             return node
         kind = copied(function.decl.type.type)
@@ -115,15 +115,20 @@ class _Inliner:
         before += [c_ast.Decl(result, [], [], [], [], kind, None, None, node.coord), body]
         return c_ast.ID(result, node.coord)
 
-    def _body(self, call: Node, result: str | None) -> Node | None:
-        """What a call executes, with its value in the variable `result`; None where it is not inlined."""
+    def _body(self, call: Node, result: str | None, *, loop: bool) -> Node | None:
+        """What a call executes, with its value in the variable `result`; None where it is not inlined.
+
+        Args:
+            loop: whether the call stands in a loop.
+        """
         name = called_name(call)
         function = self._known.get(name)
         arguments = list(call.args.exprs) if call.args else []
         if function is None or name in self._within or len(_parameters(function)) != len(arguments):
             return None
         used = {part.name for argument in arguments for part in walk(argument) if isinstance(part, c_ast.ID)}
-        if any(isinstance(part, c_ast.For) for part in walk(function.body)) and not used & self._moved:
+        looped = any(isinstance(part, c_ast.For) for part in walk(function.body))
+        if not (looped and "inline" in function.decl.funcspec) and (not loop or (looped and not used & self._moved)):
             return None
         size = sum(1 for _ in walk(function.body))
         if size > self._left:
@@ -133,7 +138,7 @@ class _Inliner:
         if body is None:
             return None
         self._within += (name,)
-        body = self._statement(body, loop=True)
+        body = self._statement(body, loop=loop)
         self._within = self._within[:-1]
         return body
 
