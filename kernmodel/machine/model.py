@@ -84,6 +84,8 @@ class TransferPath:
             contiguous runs of so many bytes, each of which starts the stream anew; empty: not measured.
         small_pages: cycles by which a line loaded from the outer level takes longer in pages of 4 KiB than in huge
             ones; None: not measured.
+        beside_memory: cycles that a line from memory takes beside 0, 1, 2, … lines loaded from the outer level; empty:
+            not measured.
     """
 
     name: str
@@ -95,6 +97,7 @@ class TransferPath:
     penalty_store: float = 0.0
     run_length: tuple[tuple[float, float], ...] = ()
     small_pages: float | None = None
+    beside_memory: tuple[float, ...] = ()
 
     def restart_cycles(self, run_bytes: float) -> float:
         """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of

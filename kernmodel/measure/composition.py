@@ -30,6 +30,8 @@ _SEGMENT_BYTES = 1 << 18
 _TARGETS = 12
 _LEAST = 4
 """Confirmed experiments that are needed, at least one with data in each level."""
+_UNROLLED = 4
+"""Lines of the outer level in a pass."""
 _MANY = 1e9
 
 
@@ -42,7 +44,8 @@ def measure_mixed(
     effort: Effort = EFFORT,
     progress: Callable[[str], object] = lambda what: None,
 ) -> MixedStreams:
-    """Mixed streams of all levels, once.
+    """Mixed streams of all levels, once; lines of caches beyond the first beside lines from memory are left out, which
+    have figures of their own (`lines_beside`).
 
     Args:
         plain: cycles per line of a load stream by level, innermost first, those that are confirmed.
@@ -55,7 +58,7 @@ def measure_mixed(
     arithmetic = copies_of(harness, _arithmetic(_TARGETS), effort).value / _TARGETS
     found = []
     for outer in levels[1:]:
-        inner = levels[: levels.index(outer)]
+        inner = levels[:1] if outer == "Mem" else levels[: levels.index(outer)]
         asked = [(f"{count} of {level}", level, count, 0.0) for level in inner for count in counts]
         asked += [(f"arithmetic of {share:.0%} of its time", "L1", 0, share) for share in (0.5, 1.0)]
         for what, level, count, share in asked:
@@ -173,8 +176,9 @@ def inner_bytes(size: int) -> int:
 
 
 def function(inside: int, count: int, computed: int) -> bytes:
-    """The loop: a line of the outer buffer, `count` lines of the inner one, which has `inside` bytes (a power of two)
-    and is walked round, and so many operations, each pass."""
+    """The loop: a line of the outer buffer, `count` lines of the inner one, which has `inside` bytes (both powers of
+    two) and is walked round, and so many operations, `_UNROLLED` times each pass: one of few cycles would take longer
+    for its branch."""
     width = min(x86.vector_bytes(), 32)
     register, move = ("ymm", "vmovups") if width == 32 else ("xmm", "movups")
     lines = [
@@ -187,15 +191,16 @@ def function(inside: int, count: int, computed: int) -> bytes:
         ".p2align 6",
         "9:",
     ]
-    lines += [f"{move} {register}{12 + at // width % 2}, [r8 + rax + {at}]" for at in range(0, LINE, width)]
-    for number in range(count):
-        at = number * LINE
-        lines += [f"{move} {register}{12 + b // width % 2}, [r9 + rbx + {at + b}]" for b in range(0, LINE, width)]
-    lines += _arithmetic(computed)
+    for line in range(_UNROLLED):
+        places = [f"r8 + rax + {line * LINE}", *(f"r9 + rbx + {(line * count + n) * LINE}" for n in range(count))]
+        for place in places:
+            lines += [f"{move} {register}{12 + at // width % 2}, [{place} + {at}]" for at in range(0, LINE, width)]
+        lines += _arithmetic(computed)
     if count:
-        # a row of lines at a time, all inside the buffer
-        lines += [f"add rbx, {count * LINE}", f"and rbx, {inside - 1 & -(count * LINE)}"]
-    lines += [f"add rax, {LINE}", "cmp rax, rsi", "jb 9b", *walking_on(_POSITION, _TOTAL)]
+        # rows of lines at a time, all inside the buffer
+        row = _UNROLLED * count * LINE
+        lines += [f"add rbx, {row}", f"and rbx, {inside - 1 & -row}"]
+    lines += [f"add rax, {_UNROLLED * LINE}", "cmp rax, rsi", "jb 9b", *walking_on(_POSITION, _TOTAL)]
     return x86.function("\n".join(lines), set_up=False)
 
 

@@ -214,6 +214,15 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class LinesBeside:
+    """Cycles of a pass that loads a line from memory and `count` lines of streams that lie in `level`."""
+
+    level: str
+    count: int
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
 class MixedStreams:
     """Mixed streams of one trial, and by level, innermost first, the cycles per line of load streams alone."""
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Any, Literal
 
 import yaml
 
 from kernmodel.errors import MeasurementError, Note
+from kernmodel.machine.files.schema import LEAST_BESIDE
 from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.overlap import parse_overlap
@@ -28,6 +29,7 @@ from kernmodel.measure.model import (
     CacheShare,
     Compositions,
     CoresPoint,
+    LinesBeside,
     Runs,
     SeveralCores,
 )
@@ -270,6 +272,9 @@ def _paths(
         if lengths:
             path["run_length"] = lengths
             source += f"; run_length {here}"
+        if beside := _beside_memory(found.beside, outer):
+            path["beside_memory"] = beside
+            source += f"; beside_memory {here}"
         if outer == "Mem" and small is not None:
             path["small_pages"] = f"{small:.2f} cy/CL"
             source += f"; small_pages {here}"
@@ -284,6 +289,14 @@ def _small_pages(found: OneCore) -> float | None:
         return None
     both = found.small_pages.cycles_per_line, load.cycles_per_line
     return max(0.0, both[0].value - both[1].value) if all(one.confirmed for one in both) else None
+
+
+def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
+    """Cycles that a line from memory takes beside 0, 1, 2, … lines of a cache, as far as all are confirmed; more lines
+    take no less. Nothing where these are too few."""
+    own = [one.cycles for one in found if one.level == level]
+    known = [one.value for one in takewhile(lambda one: one.confirmed, own)]
+    return [f"{cycles:.2f}" for cycles in accumulate(known, max)] if len(known) >= LEAST_BESIDE else []
 
 
 def _run_lengths(runs: Runs) -> list[list[str]]:

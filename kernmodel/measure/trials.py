@@ -28,11 +28,13 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
+from kernmodel.measure.lines_beside import measure_lines_beside
 from kernmodel.measure.model import (
     BandwidthPoint,
     Bandwidths,
     CacheShare,
     Compositions,
+    LinesBeside,
     MixedStreams,
     Peaks,
     Runs,
@@ -74,6 +76,7 @@ class OneCore:
     Attributes:
         share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
+        beside: a line from memory beside lines of each cache; empty: not measured.
         mixed: of each trial that could compose; compositions: by all of them.
         trials: how many were made; notes: what is not confirmed, or differs from trial to trial.
     """
@@ -83,6 +86,7 @@ class OneCore:
     runs: Runs = Runs((), ())
     share: CacheShare = CacheShare("", (), None, ())
     small_pages: BandwidthPoint | None = None
+    beside: tuple[LinesBeside, ...] = ()
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
     trials: int = 1
@@ -134,9 +138,10 @@ def _trial(
     runs = measure_runs(harness, topology, effort=effort, progress=tell)
     share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
+    beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
-    return OneCore(found, peaks, runs, share, next(iter(small.points), None), mixed)
+    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -163,6 +168,10 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same]))
         for same in zip(*(one.runs.points for one in trials), strict=True)
     )
+    beside = tuple(
+        replace(same[0], cycles=repeated([one.cycles for one in same]))
+        for same in zip(*(one.beside for one in trials), strict=True)
+    )
     share = _merged_points([one.share.points for one in trials])
     small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
     mixed = tuple(one for trial in trials for one in trial.mixed)
@@ -172,7 +181,8 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     clock, huge = median(one.bandwidths.clock_hz for one in trials), all(one.bandwidths.huge for one in trials)
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
-        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), mixed, compositions,
+        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside, mixed,
+        compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
 
@@ -205,6 +215,8 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", point.cycles_per_line
     if trial.small_pages is not None:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
+    for one in trial.beside:
+        yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
     for mixed in trial.mixed:
         for beside in mixed.beside:
             yield beside.name, beside.cycles

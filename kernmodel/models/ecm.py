@@ -553,18 +553,17 @@ def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, 
 def _beside_memory(
     machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
 ) -> tuple[TransferTime, ...]:
-    """The times where lines that lie in caches are loaded beside lines from memory: these take what they take by
-    themselves, and what the core is known to take longer beside such lines, if that is longer than all transfers
-    together."""
+    """The times where lines that lie in caches are loaded beside lines from memory: these take what a stream of loads
+    takes, and what the core is known to take longer beside such lines, if that is longer than all transfers together.
+
+    Lines that are written back do not wait for one another as loads do: only the bandwidth has to do with them.
+    """
     more = _beside_lines(machine, streams, traffic)
-    lines = traffic.path(machine.paths[-1].name).loads
-    if not more or not transfers[-1].known:
+    alone = streams.memory_load
+    if not more or alone is None or not transfers[-1].known:
         return transfers
-    alone = {
-        transfer.name: transfer.cycles * min(1.0, lines / moved) if (moved := traffic.path(path.name).loads) else 0.0
-        for path, transfer in zip(machine.paths, transfers, strict=True)
-    }
-    return _longer(streams.overlap, transfers, evaluate(streams.overlap, alone) + sum(more.values()))
+    lines = traffic.path(machine.paths[-1].name).loads
+    return _longer(streams.overlap, transfers, lines * alone + sum(more.values()))
 
 
 def _beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:

@@ -67,6 +67,7 @@ class Streams:
         times: by path name, by ascending share of modified lines; paths to levels without such streams are missing.
         shown: what the composition was shown by where it differs from the machine's, else "".
         unfollowed: of more streams than the prefetcher follows; None where that is not known.
+        memory_load: cycles of a line of a stream of loads from memory; None where that is not known.
         beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
             of which that is not known are missing.
     """
@@ -77,16 +78,24 @@ class Streams:
     shown: str = ""
     unfollowed: Unfollowed | None = None
     beside: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    memory_load: float | None = None
 
 
 def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     """What the streams of one core in the machine's file imply; nothing where it has none.
 
     Args:
-        misses: of the machine's core.
+        misses: of the machine's core; what the machine's file says of lines beside lines from memory goes before.
     """
-    beside = {level: cycles for level, cycles in (("L2", misses.beside_l2), ("L3", misses.beside_l3)) if cycles}
+    own = {"L2": misses.beside_l2, "L3": misses.beside_l3}
+    measured = {path.outer: _longer(path.beside_memory) for path in machine.paths[:-1]}
+    beside = {level: cycles for level, figures in own.items() if (cycles := measured.get(level) or figures)}
     return _composed(machine, _unfollowed(machine, misses), beside)
+
+
+def _longer(cycles: Sequence[float]) -> tuple[float, ...]:
+    """By how much a line takes longer beside 1, 2, … lines, by what it takes beside 0, 1, 2, …"""
+    return tuple(one - cycles[0] for one in cycles[1:])
 
 
 def recomposed(streams: Streams, overlap: Overlap) -> Streams:
@@ -96,7 +105,8 @@ def recomposed(streams: Streams, overlap: Overlap) -> Streams:
 
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:
     overlap, shown = _shown_overlap(machine)
-    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown, unfollowed, beside)
+    times = _stream_times(replace(machine, overlap=overlap))
+    return Streams(machine, overlap, times, shown, unfollowed, beside, _memory_load(machine))
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
@@ -109,12 +119,15 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
     """
     if misses.streams is None or misses.from_l1 is None or misses.from_l2 is None:
         return None
-    loads = [
-        cycles / mix.read
-        for mix in _mixes(machine)
-        if not mix.write and (cycles := _one_core_cycles(machine, mix, _MEMORY))
-    ]
-    return Unfollowed(misses.streams, min(loads) * misses.from_l2 / misses.from_l1) if loads else None
+    load = _memory_load(machine)
+    return None if load is None else Unfollowed(misses.streams, load * misses.from_l2 / misses.from_l1)
+
+
+def _memory_load(machine: Machine) -> float | None:
+    """Cycles of a line of a stream of loads from memory on all paths together; None: not measured."""
+    mixes = (mix for mix in _mixes(machine) if not mix.write)
+    loads = [cycles / mix.read for mix in mixes if (cycles := _one_core_cycles(machine, mix, _MEMORY))]
+    return min(loads, default=None)
 
 
 _MEMORY = "Mem"

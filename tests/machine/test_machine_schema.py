@@ -90,6 +90,11 @@ CASES = {
         "run_length: [[512, 0], [1024, 40]]",
         ":45: paths.L2Mem.run_length: '0' is not a cycles per cache line with a unit",
     ),
+    "one figure beside nothing": (
+        "penalty_load: 1 cy/CL",
+        "beside_memory: [9.8, 10.1]",
+        ":45: paths.L2Mem.beside_memory: has too few figures; write the cycles beside 0, 1, 2, … lines",
+    ),
     "other dimension": ("clock: 2 GHz", "clock: 2 KiB", ":4: clock: '2 KiB' has no unit of frequency"),
     "zero": ("clock: 2 GHz", "clock: 0 GHz", ":4: clock: '0 GHz' is not greater than zero"),
     "negative penalty": ("1 cy/CL", "-1 cy/CL", ":45: paths.L2Mem.penalty_load: '-1 cy/CL' is negative"),

@@ -20,6 +20,7 @@ from kernmodel.measure.model import (
     Compositions,
     CoresPoint,
     JudgedComposition,
+    LinesBeside,
     MixedStreams,
     Peak,
     Peaks,
@@ -61,6 +62,14 @@ RUNS = Runs(
 """One that is not confirmed, one that is faster than a longer one."""
 
 
+BESIDE = tuple(
+    LinesBeside(level, count, figure(cycles, cycles > 0))
+    for level, all_cycles in (("L2", (9.8, 10.1, 11.3, 11.2, 14.1)), ("L3", (10.8, 0.0, 15.1)))
+    for count, cycles in enumerate(all_cycles)
+)
+"""Beside three lines it takes less than beside two; of L3 one is not confirmed."""
+
+
 def share_point(mib: int, cycles: float) -> BandwidthPoint:
     return BandwidthPoint("load", "L3", 64, mib << 20, figure(cycles), figure(64 / cycles))
 
@@ -93,6 +102,7 @@ def probed(
     monkeypatch.setattr(trials, "measure_bandwidths", bandwidths)
     monkeypatch.setattr(trials, "measure_peaks", lambda *_, **__: peaks)
     monkeypatch.setattr(trials, "measure_runs", lambda *_, **__: RUNS)
+    monkeypatch.setattr(trials, "measure_lines_beside", lambda *_, **__: BESIDE)
     monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
     monkeypatch.setattr(trials, "measure_mixed", lambda *_, **__: MixedStreams({}, ()))
@@ -120,6 +130,19 @@ def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch
     assert machine.paths[-1].run_length == ((512, 22.5), (4096, 17.5), (65536, 10.2), (262144, 9.7))
     quick = probed(monkeypatch, depth="quick").text
     assert "run_length" not in quick
+
+
+def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    assert [path.beside_memory for path in machine.paths] == [(9.8, 10.1, 11.3, 11.3, 14.1), (), ()]
+    assert streams_of(machine, MissParameters(beside_l3=(1.0, 2.0))).beside == {
+        "L2": pytest.approx((0.3, 1.5, 1.5, 4.3)),
+        "L3": (1.0, 2.0),
+    }
+    assert "beside_memory measured on this host" in machine.sources["paths.L1L2"]
 
 
 def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,17 @@ def test_lines_from_memory_take_longer_beside_lines_of_l2(inner: int, measured: 
     assert alone == transfer_times(machine, streams_of(machine, MissParameters()), _moved(machine, inner, 0, 0), {})
 
 
+def test_lines_that_are_written_back_hide_what_loads_wait_for() -> None:
+    """Beside few lines of caches two loaded lines, of which one goes back, take the time of copy: they have room."""
+    machine, misses = load_machine("zen4"), MissParameters(beside_l2=(0.02, 0.04))
+    moved = _moved(machine, 3, 2, 2)
+    written = replace(moved, paths=(*moved.paths[:-1], replace(moved.paths[-1], stores=1.0, write_allocates=1.0)))
+    plain = transfer_times(machine, streams_of(machine, MissParameters()), written, {})
+    assert transfer_times(machine, streams_of(machine, misses), written, {}) == plain
+    longer = transfer_times(machine, streams_of(machine, misses), moved, {})
+    assert longer[-1].cycles > transfer_times(machine, streams_of(machine, MissParameters()), moved, {})[-1].cycles
+
+
 def test_where_transfers_add_up_lines_beside_memory_are_not_counted_twice() -> None:
     machine = load_machine("hsw")
     moved, misses = _moved(machine, 3, 1, 1), MissParameters(beside_l2=(0.5, 1.0))

@@ -129,6 +129,18 @@ _RUN_LENGTH = ascending_pairs(
     number_or_quantity("data"), number_or_quantity("cycles per cache line"), "bytes, cycles per line"
 )
 _PENALTY = Quantity("cycles per cache line", zero=True, most="10000 cy/CL")
+
+
+def _beside(node: yaml.Node) -> tuple[float, ...]:
+    """Cycles beside 0, 1, 2, … lines."""
+    found = positive_numbers(node)
+    if len(found) < LEAST_BESIDE:
+        raise RejectedError("has too few figures", "write the cycles beside 0, 1, 2, … lines")
+    return found
+
+
+LEAST_BESIDE = 3
+"""Figures of a line from memory beside lines of a cache: without them, beside one and beside more."""
 PATH: Table = {
     "width": Field(QuantityOrWord(_WIDTH, (MEASURED, UNKNOWN))),
     "duplex": Field(Choice(("half", "full"))),
@@ -136,6 +148,7 @@ PATH: Table = {
     "penalty_store": Field(_PENALTY, required=False, default=0.0),
     "run_length": Field(_RUN_LENGTH, required=False),
     "small_pages": Field(_PENALTY, required=False),
+    "beside_memory": Field(_beside, required=False),
     "source": _SOURCE,
 }
 MEMORY: Table = {
@@ -295,6 +308,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
     others = {"bytes_per_cycle": width, "run_length": row["run_length"] or ()}
+    others["beside_memory"] = row["beside_memory"] or ()
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 
 

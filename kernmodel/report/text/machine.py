@@ -165,9 +165,15 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         for path in paths
         if path.run_length
     )
+    beside = (
+        (f"of {path.outer}", ", ".join(f"{count}: {short(cycles)}" for count, cycles in enumerate(path.beside_memory)))
+        for path in paths
+        if path.beside_memory
+    )
     return (
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
+        *fields("Cycles of a line from memory beside lines of a cache", *beside),
     )
 
 
