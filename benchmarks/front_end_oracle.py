@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "incore"))
 from facile import FrontEndBounds, block_of, front_end

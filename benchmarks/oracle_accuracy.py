@@ -33,11 +33,10 @@ from kernmodel.incore.core import Settings, analyse_block
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.layout import SIMULATION
 from kernmodel.incore.engine.model import Switches
-from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import DATA, InstructionTable, Operands
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 
 SOURCES = ("dev", "hpc-loops-dev", "bhive")
 POLICIES = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, kernels_of, one_of, one_point_of
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
+from kernmodel.machine.pages import Pages
 from kernmodel.user_files import File, Source, source_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], object]
 """Is told what is measured next."""
-Pages = Literal["huge", "4k"]
 
 
 def measure_block(

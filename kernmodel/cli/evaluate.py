@@ -12,7 +12,8 @@ from kernmodel.cli.output import Shown, show_picture, show_result, with_progress
 from kernmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from kernmodel.evaluate.model import Distinct, Notion
+    from kernmodel.evaluate.model import Distinct
+    from kernmodel.isa.model import Notion
 
 _NOTIONS = ("loop", "unrolled")
 

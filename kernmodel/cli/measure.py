@@ -12,6 +12,7 @@ from kernmodel.cli.command import Group
 from kernmodel.cli.instructions import rows_file
 from kernmodel.cli.output import Shown, show_result, shown_progress
 from kernmodel.errors import UsageError
+from kernmodel.machine.pages import Pages
 from kernmodel.output_files import write_file
 
 _LINE_BYTES = 64
@@ -132,7 +133,7 @@ def bandwidth(
     levels: tuple[str, ...],
     mixes: tuple[str, ...],
     widths: tuple[str, ...],
-    pages: Literal["huge", "4k"],
+    pages: Pages,
     as_json: bool,
 ) -> None:
     """Bandwidths of one core of this host, by level of the data and stream mix.
@@ -167,7 +168,7 @@ def kernel(
     asked: dict[str, Any],
     code: CodeOptions,
     level: str | None,
-    pages: Literal["huge", "4k"],
+    pages: Pages,
     shown: Shown,
 ) -> None:
     """Run the loop kernel in KERNEL (a C file, or the name of a carried one) on this host, the loop that `ecm` takes.

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
 from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.isa import ROWS_ENDING, at_vectors, with_rows
+from kernmodel.machine.pages import Pages
 from kernmodel.resources import carried_files
 from kernmodel.studies.sweep.values import parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
@@ -450,7 +451,7 @@ loop_align_option = click.option(
     help="Address of the loop modulo 64.  [default: as the code says, else 0]",
 )
 pages_option = click.option(
-    "--pages", type=click.Choice(["huge", "4k"]), default="huge", show_default=True, help="Pages of the data."
+    "--pages", type=click.Choice(get_args(Pages)), default="huge", show_default=True, help="Pages of the data."
 )
 code_options = together(
     asm_option,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -10,6 +10,7 @@ from kernmodel.api.options import CodeOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result, shown_progress
+from kernmodel.machine.pages import Pages
 
 
 @click.command(cls=Command)
@@ -38,7 +39,7 @@ def validate(
     asked: dict[str, Any],
     levels: tuple[str, ...],
     code: CodeOptions,
-    pages: Literal["huge", "4k"],
+    pages: Pages,
     explain: float,
     no_explain: bool,
     shown: Shown,

@@ -19,7 +19,7 @@ from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.code.mix_sde import is_sde_mix, sde_mix
 from kernmodel.errors import InputError, Note
 from kernmodel.isa import DEFAULT, isa_of
-from kernmodel.isa.model import FpOperation, Precision
+from kernmodel.isa.model import PRECISION_BYTES, FpOperation, Precision
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.schema.entry import Entry, parse_entry
 from kernmodel.schema.fields import suggest
@@ -46,7 +46,6 @@ _PRECISIONS: Mapping[str, Precision] = {
     **dict.fromkeys(("hp", "half"), "HP"),
     "x87": "X87",
 }
-_ELEMENT_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
 _LARGEST_SCALAR = 8
 _MOST_LANES = 64
 _LOADS_ONLY, _STORES_ONLY = ("loads only", "inf", ".inf"), ("stores only",)
@@ -372,7 +371,7 @@ def _lanes(entry: _Entry, keys: Mapping[str, _Entry], precision: Precision) -> i
     given = _one_of(entry, keys, "lanes", "width", _lanes_wanted())
     if given.key.endswith("lanes"):
         return given.whole(_MOST_LANES, "number of lanes")
-    lanes = max(1, given.choice(_widths()) // _ELEMENT_BYTES[precision])
+    lanes = max(1, given.choice(_widths()) // PRECISION_BYTES[precision])
     if precision == "X87" and lanes > 1:
         raise given.error("is a width of vectors, but x87 has none", "write width: scalar")
     return lanes

@@ -9,7 +9,8 @@ from math import isfinite
 
 from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
-from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock, Notion
+from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock
+from kernmodel.isa.model import Notion
 from kernmodel.value_types import dataclass
 
 Row = Mapping[str, str]

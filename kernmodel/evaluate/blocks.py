@@ -9,13 +9,14 @@ from dataclasses import replace
 from kernmodel.code.blocks import parse_hex
 from kernmodel.errors import InstructionTableError
 from kernmodel.evaluate.categories import categories
-from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock, Notion
+from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary, percent_error, summarise
 from kernmodel.incore.answer.batch import BlockQuery, BlockResult, answer_all
 from kernmodel.incore.core import Settings
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.tables.parameters import canonical_name
 from kernmodel.incore.tables.table import Operands
+from kernmodel.isa.model import Notion
 
 OURS = "kernmodel"
 

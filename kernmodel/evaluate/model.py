@@ -7,9 +7,9 @@ from typing import Literal
 
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
+from kernmodel.isa.model import Notion
 from kernmodel.value_types import dataclass
 
-Notion = Literal["loop", "unrolled"]
 Kind = Literal["measured", "model"]
 """What a reference is: a measurement, or the prediction of another model (whose divisions have easy operands)."""
 

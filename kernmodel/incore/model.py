@@ -12,7 +12,7 @@ from typing import Literal
 
 from kernmodel.errors import Note
 from kernmodel.incore.tables.core_parameters import Parameters
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
@@ -132,10 +132,6 @@ class Chain:
     members: tuple[int, ...]
     carriers: tuple[str, ...]
     passes: int
-
-
-Notion = Literal["loop", "unrolled"]
-"""How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""
 
 
 class Why(StrEnum):

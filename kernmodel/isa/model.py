@@ -6,12 +6,18 @@ xmm3 and ymm3; "k1"); widths stand in the operand's kind. Nothing here knows a m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from kernmodel.value_types import NamedTuple, dataclass
 
 FpOperation = Literal["add", "mul", "fma", "div", "sqrt", "compare", "convert", "other"]
 Precision = Literal["DP", "SP", "HP", "X87"]
+PRECISION_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
+"""Bytes of an element."""
+Branch = Literal["conditional", "jump", "indirect", "call", "return"]
+Notion = Literal["loop", "unrolled"]
+"""How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""
 Condition = Literal["e", "ne", "l", "ge", "le", "g", "b", "ae", "be", "a", "s", "ns"]
 """When a conditional branch is taken, by what was compared last: equal, not equal; of signed numbers less, greater or
 equal, …; of unsigned ones below, above or equal, …; s and ns ask for the sign of the result."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from kernmodel.errors import AssemblyError, Location, MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import Comparison, Linear, symbol
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.host import Case, Effort, FaultError, Harness, repetitions
-from kernmodel.measure.model import BlockMeasurement, Notion
+from kernmodel.measure.model import BlockMeasurement
 from kernmodel.measure.samples import Figure
 from kernmodel.value_types import dataclass
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from kernmodel.errors import Note
+from kernmodel.isa.model import Notion
 from kernmodel.measure.samples import Figure
 from kernmodel.value_types import dataclass
-
-Notion = Literal["loop", "unrolled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import fits_lsd, lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 
 
 class Block(NamedTuple):

@@ -23,9 +23,8 @@ from kernmodel.incore.engine.linking import _Linker
 from kernmodel.incore.engine.model import LIMITS, Fetch, Limits, PipelineCore, Role, Switches, is_at
 from kernmodel.incore.engine.simulation import run
 from kernmodel.incore.front_end.block import front_end_block
-from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 
 Engine = Literal["compiled", "python"]
 

@@ -11,11 +11,12 @@ from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.isa.model import Notion
 
 INTEL = ("SNB", "IVB", "HSW", "BDW", "SKL", "SKX", "CLX")
 

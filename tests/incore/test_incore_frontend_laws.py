@@ -17,12 +17,12 @@ from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import Notion, Unit
+from kernmodel.incore.front_end.model import Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
-from kernmodel.isa.model import Encoding, Instruction
+from kernmodel.isa.model import Encoding, Instruction, Notion
 
 NOP = decode_bytes(b"\x90").instructions[0]
 JUMP = decode_bytes(b"\x75\x00").instructions[0]

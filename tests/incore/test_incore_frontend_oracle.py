@@ -19,11 +19,10 @@ from facile import FrontEndBounds, analyser_of, block_of, front_end
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Instruction, Notion
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 FACILES_DSB_WIDTH = 6

@@ -16,10 +16,10 @@ from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.engine.uops import uops_of
-from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.isa.model import Notion
 
 
 @cache

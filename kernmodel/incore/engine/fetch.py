@@ -10,9 +10,10 @@ from kernmodel.incore.engine.model import Delivery, Fetch, Source, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.front_end.dsb import erratum_branches
 from kernmodel.incore.front_end.lsd import fits_lsd
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Unit
 from kernmodel.incore.front_end.predecode import fetch_cycles
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
+from kernmodel.isa.model import Notion
 
 
 def fetch_of(

@@ -42,11 +42,12 @@ from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
 from kernmodel.incore.front_end.issue import entries_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock
 from kernmodel.incore.front_end.op_cache import dispatch_bound, fetch_bound, op_cache_bound, op_cache_path
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
+from kernmodel.isa.model import Notion
 from kernmodel.value_types import NamedTuple
 
 _NO_FETCH = Fetch("ideal", (), 1, 0, False, ())

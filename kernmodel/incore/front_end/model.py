@@ -9,10 +9,6 @@ from typing import Literal, Protocol
 
 from kernmodel.value_types import NamedTuple, dataclass
 
-Notion = Literal["unrolled", "loop"]
-"""How the block is executed over and over: copies one behind the other (TP_U), or one copy that jumps back to its start
-(TP_L)."""
-
 Path = Literal["decoders", "DSB", "LSD"]
 """Where the µops come from."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.incore.front_end.issue import issue_bound
-from kernmodel.incore.front_end.model import Notion, Path, Unit
+from kernmodel.incore.front_end.model import Path, Unit
 from kernmodel.incore.tables.core_parameters import OpCacheParameters
+from kernmodel.isa.model import Notion
 
 
 def op_cache_path(units: Sequence[Unit], core: OpCacheParameters, notion: Notion) -> Path:

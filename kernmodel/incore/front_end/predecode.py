@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.isa.model import Notion
 
 
 def predecode_bound(block: FrontEndBlock, core: FrontEndParameters, notion: Notion, offset: int) -> float:

@@ -15,7 +15,16 @@ from kernmodel.isa.aarch64.floating import fp_kind
 from kernmodel.isa.aarch64.forms import NEON_BYTES, access_forms, fp_forms, row_candidates, stand_ins
 from kernmodel.isa.aarch64.instructions import Context
 from kernmodel.isa.linear import MemoryValues, RegisterValues
-from kernmodel.isa.model import Condition, FpKind, FpOperation, Instruction, Listing, Operand, Precision
+from kernmodel.isa.model import (
+    PRECISION_BYTES,
+    Condition,
+    FpKind,
+    FpOperation,
+    Instruction,
+    Listing,
+    Operand,
+    Precision,
+)
 from kernmodel.isa.protocol import Effect, Isa, ObjectCode
 
 SVE_BITS = (128, 256, 512)
@@ -29,7 +38,6 @@ _ADDITIONS = frozenset({"fadd", "fsub", "fsubr", "fabd"})
 _PRIVILEGED = frozenset({"eret", "smc", "hvc", "tlbi"})
 _TRAPS = frozenset({"brk", "hlt", "udf"})
 _IACA_NUMBERS = frozenset({111, 222})
-_PRECISION_BYTES: dict[Precision, int] = {"DP": 8, "SP": 4, "HP": 2}
 _ELEMENTS = {"b": 1, "h": 2, "w": 4, "d": 8}
 
 
@@ -130,7 +138,7 @@ class AArch64(Isa):
 
     def packed_element(self, instruction: Instruction) -> int:
         kind = fp_kind(instruction.form)
-        return 0 if kind is None else kind.lane_bytes or (kind.fixed_lanes > 1) * _PRECISION_BYTES[kind.precision]
+        return 0 if kind is None else kind.lane_bytes or (kind.fixed_lanes > 1) * PRECISION_BYTES[kind.precision]
 
     def element_bytes(self, instruction: Instruction) -> int:
         """Bytes of an element of a gather or scatter of SVE, which name a vector in their address."""

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
 
+from kernmodel.isa.model import Branch
 from kernmodel.value_types import NamedTuple
 
-Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 ALL_FLAGS = "SZCO"
 """N, Z, C and V, by the letters that `Instruction.flags_read` has for them."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal, cast
+from typing import cast
 
 import iced_x86 as iced
 from iced_x86 import (
@@ -31,12 +31,10 @@ from iced_x86 import (
     RflagsBits,
 )
 
-from kernmodel.isa.model import Encoding, Instruction, MemoryReference, Operand
+from kernmodel.isa.model import Branch, Encoding, Instruction, MemoryReference, Operand
 from kernmodel.isa.x86.encoding import encoding_of
 from kernmodel.patterns import pattern
 from kernmodel.value_types import NamedTuple, dataclass
-
-Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 
 _READS = frozenset(
     {OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE, OpAccess.COND_WRITE}
