@@ -168,7 +168,7 @@ def privilege_notes(instructions: Sequence[Instruction], file: str) -> tuple[Not
         Note(
             "privileged-instruction",
             f"{name} is privileged: in user code it faults, and its time is not that of an ordinary instruction",
-            where=Location(file, item.line or None),
+            where=item.place_in(file),
         )
         for name, item in sorted(found.items())
     )

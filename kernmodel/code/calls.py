@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from kernmodel.errors import Location, Note
+from kernmodel.errors import Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, MemoryReference
 from kernmodel.isa.protocol import Registers
@@ -159,7 +159,7 @@ def call_notes(listing: Listing, body: Iterable[Instruction]) -> tuple[Note, ...
     for instruction in body:
         if instruction.branch == "call":
             name = called_name(instruction, labels)
-            notes.setdefault(name, Note(CALL, _text(name), "warning", _place(listing, instruction)))
+            notes.setdefault(name, Note(CALL, _text(name), "warning", instruction.place_in(listing.file)))
     return tuple(notes.values())
 
 
@@ -182,7 +182,7 @@ def left_out_note(listing: Listing, blocks: Iterable[Instruction]) -> Note:
     )
     text = f"{what} left out: {why}"
     # a call that the source itself makes on a condition also stands out of line: only errno's is certain to be rare
-    return Note("cold-block", text, "assumption" if roots else "warning", _place(listing, calls[0]))
+    return Note("cold-block", text, "assumption" if roots else "warning", calls[0].place_in(listing.file))
 
 
 def _lines(lines: list[int]) -> str:
@@ -209,7 +209,3 @@ def _plain_name(name: str) -> str:
 def named(name: str) -> str:
     """What to call a function."""
     return name or "a function that the code does not name"
-
-
-def _place(listing: Listing, instruction: Instruction) -> Location:
-    return Location(listing.file, instruction.line or None)

@@ -143,7 +143,7 @@ def _iaca_regions(listing: Listing) -> dict[str, Region]:
 
 def _iaca_error(listing: Listing, item: Instruction, what: str) -> AssemblyError:
     """The error for IACA's markers at `item`."""
-    where = Location(listing.file, item.line or None)
+    where = item.place_in(listing.file)
     return AssemblyError(what, where=where, todo="put both markers around the instructions of the loop")
 
 

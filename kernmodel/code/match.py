@@ -856,7 +856,7 @@ def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -
                 f"compile with -fno-tree-loop-distribute-patterns (gcc) or -fno-builtin-{called or 'memcpy'} (clang); "
                 "where the source itself calls it, leave --asm out: a loop stands for it"
             )
-            return AssemblyError(what, where=Location(listing.file, instruction.line or None), todo=todo)
+            return AssemblyError(what, where=instruction.place_in(listing.file), todo=todo)
     if not loops:
         what = "the code has no loop: the compiler unrolled it entirely, or removed it"
         return AssemblyError(what, where=listing.file, todo="give larger sizes with -D, or another listing with --asm")

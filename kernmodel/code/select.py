@@ -11,7 +11,7 @@ from kernmodel.code.loops import LoopBody, control_flow, region_flow
 from kernmodel.code.markers import instructions_on
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides
-from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note, UsageError
+from kernmodel.errors import AmbiguousLoopError, AssemblyError, Note, UsageError
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.value_types import dataclass
 
@@ -240,9 +240,4 @@ def _branching(listing: Listing, loop: LoopBody) -> tuple[Note, ...]:
     if not inside:
         return ()
     text = "the loop branches inside its body; the instructions of all its blocks are counted for every pass"
-    return (Note("conditional-blocks", text, "warning", location(listing, inside[0])),)
-
-
-def location(listing: Listing, instruction: Instruction) -> Location:
-    """Where an instruction stands."""
-    return Location(listing.file, instruction.line or None)
+    return (Note("conditional-blocks", text, "warning", inside[0].place_in(listing.file)),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from kernmodel.errors import Location
 from kernmodel.value_types import NamedTuple, dataclass
 
 FpOperation = Literal["add", "mul", "fma", "div", "sqrt", "compare", "convert", "other"]
@@ -141,7 +142,7 @@ class Instruction:
     flags_read: str
     flags_written: str
     memory: tuple[MemoryReference, ...]
-    branch: Literal["conditional", "jump", "indirect", "call", "return"] | None
+    branch: Branch | None
     target: int | None
     same_register: bool
     vector_bytes: int
@@ -153,6 +154,10 @@ class Instruction:
     def registers_written(self) -> list[str]:
         """All registers that it writes: those of explicit operands first, as they are named."""
         return [*(one.register for one in self.operands if one.written and one.register), *self.implicit_writes]
+
+    def place_in(self, file: str) -> Location:
+        """Where it stands in a file; without a line where it was decoded from bytes."""
+        return Location(file, self.line or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.errors import Location, Note
+from kernmodel.errors import Note
 from kernmodel.incore.answer.components import (
     FRONT_TO_BACK,
     ISSUE,
@@ -325,7 +325,7 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
             "unknown-instruction",
             f"{instruction.form} has no row in the instruction table of {parameters.name}: it counts nothing"
             f"{_nearest(instruction, parameters)}",
-            where=_place(loop, instruction),
+            where=instruction.place_in(loop.file),
         )
         for instruction, row in zip(loop.instructions, rows, strict=True)
         if row is None
@@ -333,11 +333,11 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
     for instruction in loop.instructions:
         if isa_of(instruction.isa).repeats(instruction):
             text = f"{instruction.form} takes as long as its count says; its row holds for a few repetitions"
-            notes.append(Note("repeat-count", text, where=_place(loop, instruction)))
+            notes.append(Note("repeat-count", text, where=instruction.place_in(loop.file)))
     for link in graph.blocked:
         load = loop.instructions[link.load[0]]
         text = "the load needs bytes from more than the store before it: the core cannot forward them, it takes longer"
-        notes.append(Note("store-forward-blocked", text, where=_place(loop, load)))
+        notes.append(Note("store-forward-blocked", text, where=load.place_in(loop.file)))
     if graph.incomparable:
         text = "addresses of loads and stores that cannot be compared are taken to differ"
         notes.append(Note("addresses-differ", text, kind="assumption"))
@@ -350,7 +350,3 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
         text = "the region ends in no branch; it is analysed as the body of a loop"
         notes.append(Note("no-branch", text, kind="assumption"))
     return tuple(notes)
-
-
-def _place(loop: AssemblyLoop, instruction: Instruction) -> Location:
-    return Location(loop.file, instruction.line or None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kernmodel.errors import Location, Note
+from kernmodel.errors import Note
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
@@ -76,7 +76,7 @@ def estimate_notes(instructions: tuple[Instruction, ...], sources: tuple[str, ..
         Note(
             "estimated-instruction",
             f"{instruction.form} has no row in the instruction table: {source.partition(':')[0]}",
-            where=Location(file, instruction.line or None),
+            where=instruction.place_in(file),
         )
         for instruction, source in zip(instructions, sources, strict=True)
         if source.startswith(ESTIMATED)

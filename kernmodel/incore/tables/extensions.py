@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from kernmodel.errors import InstructionTableError, Location
+from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -43,7 +43,7 @@ def refuse_missing(
             needs = " and ".join(sorted(isa_of(instruction.isa).features(instruction) & lacked))
             raise InstructionTableError(
                 f"{instruction.text.strip()} needs {needs}, which {parameters.title} does not have",
-                where=Location(file, instruction.line or None),
+                where=instruction.place_in(file),
                 todo="choose a microarchitecture that has it, or compile for this one",
             )
 
