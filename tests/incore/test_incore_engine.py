@@ -100,6 +100,15 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
         assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
+@pytest.mark.parametrize("offset", [24, 31, 38, 52, 57])
+def test_lines_of_code_wait_alike_for_room_in_the_queue(offset: int) -> None:
+    """Twelve moves, dec and jne in two lines of code, and with six additions between them a backend that falls behind."""
+    for body in ("4d89c8" * 12, "4d89c84c01c9" * 6):
+        code = bytes.fromhex(body + "48ffcf75d7")
+        by_engine, by_python = both(code, "ZEN3", "loop", offset)
+        assert by_engine == by_python
+
+
 @pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
 def test_orders_of_loads_are_alike(core: str) -> None:
     """Three loads of vectors, one of them across lines, and one to four general-purpose ones, dec and jne."""

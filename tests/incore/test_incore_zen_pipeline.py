@@ -392,3 +392,24 @@ def test_chains_keep_their_pipes_behind_the_queue_of_zen_3() -> None:
 def test_the_queue_of_zen_3_gives_no_pipe_two_of_a_kind_in_a_cycle() -> None:
     """A chain of maxima beside one more of each value: 1.00 cycles a pair (benchmarks/pipe_choice.py)."""
     assert cycles(closed("c5f25fd8c5f25fc0" * 8), "ZEN3") == pytest.approx(8.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("moves", "offset", "measured"),
+    [
+        (12, 22, 2.17),  # 13 macro-ops in one line
+        (12, 28, 2.49),  # 12 and 1
+        (12, 32, 2.33),  # 10 and 3, one of which begins in the first line
+        (12, 34, 2.25),
+        (12, 44, 2.17),
+        (12, 62, 3.00),
+        (15, 24, 3.00),  # 13 and 3, one of both
+        (15, 28, 2.67),  # 12 and 4
+    ],
+)
+def test_the_queue_holds_what_is_left_of_two_lines_of_code(moves: int, offset: int, measured: float) -> None:
+    """Eliminated moves, dec and jne on Zen 3 (benchmarks/queued_lines.py)."""
+    code = "4d89c8" * moves + "48ffcf75" + f"{251 - 3 * moves:02x}"
+    loop = block_of_bytes(bytes.fromhex(code), file="x")
+    found = analyse_block(loop, _core("ZEN3"), Settings(notion="loop", offset=offset))
+    assert found.prediction == pytest.approx(measured, rel=0.01)

@@ -358,7 +358,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         reorder_buffer=figures.reorder_buffer,
         scheduler=sum(entries),
         dispatch_delay=1,
-        delivery=Delivery(idq=figures.queue or _AMPLE, decoders=front.decoders),
+        delivery=Delivery(idq=figures.queue or _AMPLE, decoders=front.decoders, queued_lines=figures.queue_lines or 0),
         memory=memory,
         by_port=schedulers,
         extra_slots=front.extra_slots,

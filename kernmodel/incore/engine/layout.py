@@ -74,7 +74,8 @@ class Core(NamedTuple):
         ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
-        line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
+        line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself;
+            queued_lines: lines of which the queue then holds what is left, 0 for any number.
         redirect: with `line_fetch`, cycles from the execution of a mispredicted branch until units behind it come.
     """
 
@@ -124,6 +125,7 @@ class Core(NamedTuple):
     one_result: int = 0
     ordered_pipes: int = 0
     line_fetch: int = 0
+    queued_lines: int = 0
     redirect: int = 0
     units: int = 0
     entries: int = 0

@@ -110,6 +110,7 @@ class Delivery:
         predecode_delay: cycles from the predecoder to the decoders.
         dsb_line_uops: places of a DSB line; dsb_block_lines: lines that the DSB has for one aligned block of code.
         taken_branches: taken branches per cycle of the fetch from the DSB.
+        queued_lines: lines of code of which the queue holds what is left, 0 for any number.
     """
 
     idq: int
@@ -127,6 +128,7 @@ class Delivery:
     dsb_line_uops: int = 0
     dsb_block_lines: int = 0
     taken_branches: int = 1
+    queued_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from kernmodel.incore.engine.layout import (
     RESULTS,
     SCHEDULERS,
     SOURCES,
+    FetchUnit,
     MicroOp,
     Wait,
 )
@@ -108,7 +109,8 @@ class Pipeline:
         self.registers_taken = 0
         self.registers_coming = [0] * RELEASES
         self.rotations = [[port for port in range(PORTS) if group >> port & 1] for group in self.core.rotating]
-        self.opened = 0
+        self.opened = self.spare = 0
+        self.oldest_unit, self.oldest_until = 0, self.units[0].entries if self.units else 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
         self.started = list(self.counters)
@@ -610,20 +612,22 @@ class Pipeline:
 
     def _fetch_line(self, queued: int) -> None:
         """No more entries than the width, those of one pass. A line of code is read each cycle, one ahead of what is
-        delivered at most."""
+        delivered at most; where the queue waits for room for a line, the entries of a cycle are, too."""
         core = self.core
-        room = core.dsb_width
-        if queued + room > core.idq or self.stopped or self.now < self.resumed:
+        if queued + core.dsb_width > core.idq or self.stopped or self.now < self.resumed:
             return
+        room, begun, self.spare = self.spare + core.dsb_width, False, 0
         first = self.units[0].block
         self.opened = min(self.opened + 1, self.units[self.fetched % core.units].line - first + 2)
         while room > 0:
             n = self.fetched % core.units
             unit = self.units[n]
-            if core.line_fetch & PASSES and not self.unit_part and not n and room < core.dsb_width:
+            if core.line_fetch & PASSES and not self.unit_part and not n and begun:
                 return
-            if core.line_fetch & LINES and unit.line - first >= self.opened:
+            if core.line_fetch & LINES and (unit.line - first >= self.opened or self._without_line(unit)):
+                self.spare = min(room, core.dsb_width) if core.queued_lines else 0
                 return
+            begun = True
             part = min(unit.entries - self.unit_part, room)
             self.delivered += part
             self.unit_part += part
@@ -637,6 +641,18 @@ class Pipeline:
             if unit.redirects:
                 self.stopped = True
                 return
+
+    def _without_line(self, unit: FetchUnit) -> bool:
+        """Whether the queue has no room for the line of code of a unit: it holds what is left of a few, those of each
+        pass for themselves. What begins in one line and ends in the next one belongs to both."""
+        if not self.core.queued_lines or self.delivered == self.entries_issued:
+            return False
+        while self.oldest_until <= self.entries_issued:
+            self.oldest_unit += 1
+            self.oldest_until += self.units[self.oldest_unit % self.core.units].entries
+        passed, place = divmod(self.oldest_unit, self.core.units)
+        lines = (self.fetched // self.core.units - passed) * (self.units[-1].line - self.units[0].block + 1)
+        return lines + unit.line - self.units[place].block >= self.core.queued_lines
 
     def _start_decoding(self) -> None:
         """The DSB holds no more of the pass: the decoders go on. The predecoder has run ahead meanwhile."""
@@ -710,6 +726,7 @@ class Pipeline:
             len(self.queue),
             self._coming(),
             self.opened if core.line_fetch & LINES else 0,
+            self.spare,
             self.stopped,
             self._left(self.resumed),
             self._left(self.divider_free),

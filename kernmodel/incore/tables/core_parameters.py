@@ -424,7 +424,8 @@ class ZenPipelineParameters:
     """What is behind a front end of the kind `zen-op-cache`, for the simulation.
 
     Attributes:
-        queue: entries of the queue between op cache or decoders and dispatch, None where not known.
+        queue: entries of the queue between op cache or decoders and dispatch, queue_lines: lines of code of which it
+            holds what is left, those of each pass for themselves; None where not known.
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
         rotating: groups of ports that are given in rotation, unless fewer µops by the group's number of `gaps` wait for
             another; for other ports the one is taken for which fewest µops wait.
@@ -467,6 +468,7 @@ class ZenPipelineParameters:
     store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
     value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
     queue: Annotated[int | None, Figure("op queue entries", _ENTRIES)] = None
+    queue_lines: Annotated[int | None, Figure("op queue lines", _WIDTH)] = None
     forward_general: Annotated[float | None, Figure("general-purpose store forward latency", _TIME)] = None
     forward_to_vector: Annotated[float | None, Figure("store forward latency to vectors", _TIME)] = None
     forward_to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None

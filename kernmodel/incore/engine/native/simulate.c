@@ -92,6 +92,9 @@ typedef struct {
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
+    int64_t fetched_lines, oldest_lines, oldest_until; /* lines of code of the passes before the one that is fetched, and
+                                                          before the oldest unit in the queue; entries up to its end */
+    int32_t unit_oldest, spare; /* that unit; entries that were read ahead of delivery at most */
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code read of the pass */
 
     int64_t resumed;  /* cycle from which units are fetched behind the latest mispredicted branch */
@@ -892,22 +895,42 @@ static void decode(Sim *s, int64_t queued)
     }
 }
 
+/* Whether the queue has no room for the line of code of a unit: it holds what is left of a few, those of each pass for
+   themselves. What begins in one line and ends in the next one belongs to both. */
+INLINE int without_line(Sim *s, const FetchUnit *unit)
+{
+    if (!s->core->queued_lines || s->entries_delivered == s->entries_issued)
+        return 0;
+    while (s->oldest_until <= s->entries_issued) {
+        if (++s->unit_oldest == s->core->units) {
+            s->unit_oldest = 0;
+            s->oldest_lines += s->units[s->core->units - 1].line - s->units->block + 1;
+        }
+        s->oldest_until += s->units[s->unit_oldest].entries;
+    }
+    return s->fetched_lines + unit->line - s->oldest_lines - s->units[s->unit_oldest].block >= s->core->queued_lines;
+}
+
 /* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
-   may be one ahead of what is delivered. */
+   may be one ahead of what is delivered; where the queue waits for room for a line, the entries of a cycle are, too. */
 static void fetch_line(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
-    int32_t room = c->dsb_width;
-    if (queued + room > c->idq || s->stopped || s->now < s->resumed)
+    if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
     const int32_t first = s->units->block, ahead = s->units[s->unit_fetching].line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
+    int32_t room = s->spare + c->dsb_width, begun = 0;
+    s->spare = 0;
     while (room > 0) {
         const FetchUnit *unit = &s->units[s->unit_fetching];
-        if (c->line_fetch & PASSES && !s->unit_part && !s->unit_fetching && room < c->dsb_width)
+        if (c->line_fetch & PASSES && !s->unit_part && !s->unit_fetching && begun)
             return;
-        if (c->line_fetch & LINES && unit->line - first >= s->opened)
+        if (c->line_fetch & LINES && (unit->line - first >= s->opened || without_line(s, unit))) {
+            s->spare = !c->queued_lines ? 0 : room < c->dsb_width ? room : c->dsb_width;
             return;
+        }
+        begun = 1;
         const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
         s->entries_delivered += part;
         s->unit_part += part;
@@ -919,6 +942,7 @@ static void fetch_line(Sim *s, int64_t queued)
         if (++s->unit_fetching == c->units) {
             s->unit_fetching = 0;
             s->opened -= unit->line - first + 1;
+            s->fetched_lines += unit->line - first + 1;
         }
         if (unit->redirects) {
             s->stopped = 1;
@@ -1017,6 +1041,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     for (int32_t k = 0; k < RELEASES && c->vector_registers; k++)
         out[n++] = s->registers_coming[(s->now + k) % RELEASES];
     out[n++] = c->line_fetch & LINES ? s->opened : 0;
+    out[n++] = s->spare;
     out[n++] = s->stopped;
     out[n++] = left(s, s->resumed);
     out[n++] = left(s, s->divider_free);
@@ -1403,6 +1428,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     memset(&s, 0, sizeof s);
     s.core = program->core;
     s.units = program->units;
+    s.oldest_until = program->core->units ? program->units->entries : 0;
     s.entries = program->entries;
     s.first_microop = program->first_microop;
     s.schedule = program->schedule;
