@@ -1,10 +1,11 @@
-"""How many lines of code the queue between op cache and dispatch holds: loops of eliminated moves, as measured and predicted.
+"""How many lines of code the queue behind the op cache holds: loops of eliminated moves, as measured and predicted.
 
-    python benchmarks/queued_lines.py [--uarch ZEN3] [--samples 400]
+    python benchmarks/queued_lines.py [--uarch ZEN3] [--samples 1600]
 
-Loops of so many `mov r8, r9` and `dec rdi`, `jne`, each placed at 32 addresses of a line, are executed on the host: nothing
-but delivery and dispatch can limit them. What is printed are the loops of which the prediction for the core is off by
-more than 3 %, and how many are. A loop counts by the difference of two lengths, so that what begins and ends it does not.
+Loops of so many `mov r8, r9` and `dec rdi`, `jne`, each placed at 32 addresses of a line, are executed on the host:
+nothing but delivery and dispatch can limit them. What is printed are the loops of which the prediction for the core is
+off by more than 3 %, and how many are. A loop counts by the difference of two lengths, so that what begins and ends it
+does not; the smallest of many samples counts.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def main() -> None:
     """Measure, predict and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--uarch", default="ZEN3", help="core of the prediction")
-    parser.add_argument("--samples", type=int, default=400, help="of each loop")
+    parser.add_argument("--samples", type=int, default=1600, help="of each loop")
     options = parser.parse_args()
     core = Core.open(options.uarch, Settings())
     found = measured([Placed(moves, place) for moves in _MOVES for place in _PLACES], options.samples)

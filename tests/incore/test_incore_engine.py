@@ -102,7 +102,7 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
 
 @pytest.mark.parametrize("offset", [24, 31, 38, 52, 57])
 def test_lines_of_code_wait_alike_for_room_in_the_queue(offset: int) -> None:
-    """Twelve moves, dec and jne in two lines of code, and with six additions between them a backend that falls behind."""
+    """Twelve moves, dec and jne in two lines of code, or six of them and additions of one chain."""
     for body in ("4d89c8" * 12, "4d89c84c01c9" * 6):
         code = bytes.fromhex(body + "48ffcf75d7")
         by_engine, by_python = both(code, "ZEN3", "loop", offset)
