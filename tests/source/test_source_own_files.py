@@ -326,6 +326,10 @@ def test_inline_functions_with_loops_are_nests_of_who_calls_them() -> None:
     ("body", "accesses"),
     [
         ("double *a = (double *)p, *c = q; for (i = 0; i < n; ++i) c[i] = a[i];", {"p r i", "q w i"}),
+        (
+            "double (*a)[n] = p; double (*c)[n] = q; for (i = 0; i < n; ++i) c[1][i] = a[i][0];",
+            {"p r i*n", "q w i + n"},
+        ),
         ("for (i = 0; i < n; ++i) ((float *)q)[i] = ((const double *)p)[i];", {"p r i", "q w i"}),
         (
             "const double *a = p; double *b = (double *)p + 1, *c = q; for (i = 0; i < n; ++i) c[i] = a[i] + b[i];",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.standard_headers import ASSEMBLY, FOREIGN, is_known_function
-from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, slots, walk, written_names
+from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, declarator, slots, walk, written_names
 
 _MOST_NODES = 20_000
 """Nodes of the syntax tree that inlining may add to a function."""
@@ -111,7 +111,7 @@ class _Inliner:
         if body is None:
             return node
         kind = copied(function.decl.type.type)
-        _declarator(kind).declname = result
+        declarator(kind).declname = result
         before += [c_ast.Decl(result, [], [], [], [], kind, None, None, node.coord), body]
         return c_ast.ID(result, node.coord)
 
@@ -159,7 +159,7 @@ class _Inliner:
             own.name, own.init, own.storage = self._fresh(parameter.name), argument, []
             if isinstance(own.type, c_ast.ArrayDecl):
                 own.type = c_ast.PtrDecl([], own.type.type)
-            _declarator(own.type).declname = own.name
+            declarator(own.type).declname = own.name
             places[parameter.name] = c_ast.ID(own.name, argument.coord)
             set_first.append(own)
         body = replaced(body, places)
@@ -191,13 +191,6 @@ def _only_returns_scalars(function: Node) -> bool:
     items: list[Node] = list(function.body.block_items or ())
     plain = all(isinstance(part.type, c_ast.TypeDecl) for part in _parameters(function))
     return plain and len(items) == 1 and isinstance(items[0], c_ast.Return)
-
-
-def _declarator(kind: Node) -> Node:
-    """The part of a type that holds the name of what is declared."""
-    while not isinstance(kind, c_ast.TypeDecl):
-        kind = kind.type
-    return kind
 
 
 def _with_result(node: Node, result: str | None) -> Node | None:
@@ -260,7 +253,7 @@ def replaced(node: Node, places: Mapping[str, Node]) -> Node:
         return _through_address(node)
     if isinstance(node, c_ast.Decl) and node.name in places:
         node.name = places[node.name].name
-        _declarator(node.type).declname = node.name
+        declarator(node.type).declname = node.name
     _each_part(node, lambda part: replaced(part, places))
     return _through_address(node)
 

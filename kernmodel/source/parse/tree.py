@@ -77,6 +77,13 @@ def is_call_of(node: Node | None, names: Collection[str]) -> bool:
     return isinstance(node, c_ast.FuncCall) and called_name(node) in names
 
 
+def declarator(kind: Node) -> Node:
+    """The part of a type that holds the name of what is declared."""
+    while not isinstance(kind, c_ast.TypeDecl):
+        kind = kind.type
+    return kind
+
+
 def without_casts(node: Node) -> Node:
     """What is cast."""
     while isinstance(node, c_ast.Cast):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pycparser import c_ast  # type: ignore[import-untyped]
+from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import Node, slots, walk
+from kernmodel.source.parse.tree import Node, copied, declarator, slots, walk
 
 Pointee = tuple[str, ...]
-"""The specifiers of what a pointer points at, without qualifiers: `("unsigned", "char")`, `("struct", "point")`."""
+"""The specifiers of what a pointer points at, without qualifiers: `("unsigned", "char")`, `("struct", "point")`; the
+lengths of rows come before: `("[m]", "double")`."""
 
 _VOID: Pointee = ("void",)
 
@@ -29,14 +30,19 @@ def type_void_parameters(functions: Sequence[Node]) -> None:
 
 
 def pointee_of(kind: Node) -> Pointee | None:
-    """What a pointer points at; None for another type, and for pointers to pointers, arrays and functions."""
-    if not isinstance(kind, c_ast.PtrDecl) or not isinstance(kind.type, c_ast.TypeDecl):
+    """What a pointer points at; None for another type, and for pointers to pointers and functions."""
+    if not isinstance(kind, c_ast.PtrDecl):
         return None
-    inner = kind.type.type
+    rows: list[str] = []
+    kind = kind.type
+    while isinstance(kind, c_ast.ArrayDecl):
+        rows.append(f"[{c_generator.CGenerator().visit(kind.dim)}]" if kind.dim else "[]")
+        kind = kind.type
+    inner: Node = kind.type if isinstance(kind, c_ast.TypeDecl) else None
     if isinstance(inner, c_ast.IdentifierType):
-        return tuple(inner.names)
+        return (*rows, *inner.names)
     named = isinstance(inner, (c_ast.Struct, c_ast.Union)) and inner.name
-    return (type(inner).__name__.lower(), inner.name) if named else None
+    return (*rows, type(inner).__name__.lower(), inner.name) if named else None
 
 
 def _type(parameter: Node, body: Node) -> None:
@@ -47,8 +53,11 @@ def _type(parameter: Node, body: Node) -> None:
     found = {pointee_of(kind) for kind in uses if kind is not _ANY}
     if len(found) != 1 or None in found or _VOID in found:
         return
-    kind = next(kind for kind in uses if kind is not _ANY)
-    parameter.type.type = c_ast.TypeDecl(parameter.name, [], None, kind.type.type, kind.type.coord)
+    kind = copied(next(kind for kind in uses if kind is not _ANY).type)
+    if any(isinstance(part, c_ast.ID) and part.name in declared for part in walk(kind)):
+        return  # rows as long as a variable of the body says
+    declarator(kind).declname = parameter.name
+    parameter.type.type = kind
     _drop_casts(body, parameter.name)
 
 
