@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import UsageError
@@ -35,7 +35,7 @@ _place = options.together(
     click.option("--function", metavar="F", help="The function's name in the binary."),
     click.option(
         "--addresses",
-        type=options.Parsed("FIRST-END", _addresses),
+        type=types.Parsed("FIRST-END", _addresses),
         metavar="FIRST-END",
         help="A range of addresses, in place of a name.",
     ),
@@ -71,7 +71,7 @@ def binary() -> None:
 
 
 @binary.command(short_help="Basic blocks, loops and source lines of a function.")
-@click.argument("file", type=options.FILE)
+@click.argument("file", type=types.FILE)
 @function_choice
 @options.strict_option
 @options.json_option
@@ -104,7 +104,7 @@ _predictors_option = click.option(
 @options.machine_option(required=False)
 @options.uarch_option
 @function_choice
-@click.option("--library", type=options.FILE, metavar="FILE", help="The shared library that holds the function.")
+@click.option("--library", type=types.FILE, metavar="FILE", help="The shared library that holds the function.")
 @_predictors_option
 @click.option(
     "--method",
@@ -165,12 +165,12 @@ def run(
 
 
 @binary.command(short_help="How good predictors are on a suite of kernels.")
-@click.argument("file", type=options.FILE)
+@click.argument("file", type=types.FILE)
 @options.machine_option(required=False)
 @options.uarch_option
 @_predictors_option
 @click.option("--output", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Folder for results.")
-@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
 @options.json_option
 def suite(
     file: str,
@@ -208,7 +208,7 @@ def suite(
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @options.machine_option()
 @_place
-@click.option("--library", type=options.FILE, metavar="FILE", help="The shared library that holds the function.")
+@click.option("--library", type=types.FILE, metavar="FILE", help="The shared library that holds the function.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds that a run may take.")
 @options.strict_option
 @options.json_option

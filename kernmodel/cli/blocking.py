@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions, kernel_request, one_point_of, parse_flags
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import TERMINAL, Shown, show_picture, show_result, write_error
 from kernmodel.cli.streams import write_bytes
@@ -34,7 +34,7 @@ STDOUT = "-"
 @click.option("--loops", metavar="I,J", help="Block only these loops.  [default: all that may be blocked]")
 @click.option(
     "--cores",
-    type=options.Count(min=1),
+    type=types.Count(min=1),
     default=1,
     metavar="N",
     help="Active cores that share the shared caches.",

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from kernmodel.api.charts import carm_chart
-from kernmodel.cli import options
+from kernmodel.cli import types
 from kernmodel.cli.charts import chart_options, gathered_chart
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result
 
 
 @click.command(cls=Command)
-@click.argument("kernel", type=options.KERNEL, required=False)
+@click.argument("kernel", type=types.KERNEL, required=False)
 @chart_options
 @gathered_chart
 def carm(asked: dict[str, Any], shown: Shown, **given: Any) -> None:

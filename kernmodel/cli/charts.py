@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import watch_option
 from kernmodel.cli.output import Shown
 from kernmodel.errors import UsageError
@@ -29,7 +29,7 @@ chart_options = options.together(
     options.kernel_options,
     click.option(
         "--cores",
-        type=options.Count(min=1),
+        type=types.Count(min=1),
         metavar="N",
         help="Active cores; all roofs and points are of all of them.  [default: all of one ccNUMA domain]",
     ),
@@ -38,7 +38,7 @@ chart_options = options.together(
     click.option("--measured", metavar="FILE", type=click.Path(), help="Measured kernels to draw beside (CSV)."),
     click.option(
         "--mask-utilization",
-        type=options.Parsed("share", _share),
+        type=types.Parsed("share", _share),
         default=1.0,
         show_default=True,
         metavar="X",

@@ -7,20 +7,20 @@ from typing import Any
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.units import TIME_UNITS
 
 
 @click.command(cls=Command)
-@click.argument("kernels", type=options.KERNEL, nargs=-1, required=True, metavar="KERNEL...")
+@click.argument("kernels", type=types.KERNEL, nargs=-1, required=True, metavar="KERNEL...")
 @click.option(
     "-m",
     "--machine",
     "--machines",
     "machines",
-    type=options.MACHINE,
+    type=types.MACHINE,
     multiple=True,
     required=True,
     help="Machine file, or the name of a carried one (see `machine list`), for each machine; all: every carried one.",
@@ -29,11 +29,11 @@ from kernmodel.units import TIME_UNITS
 @options.cache_options("auto", "lc", "sim")
 @click.option(
     "--unit",
-    type=options.Unit(TIME_UNITS),
+    type=types.Unit(TIME_UNITS),
     help=f"Unit of the performance: {', '.join(TIME_UNITS)}.  [default: LUP/s, FLOP/s or It/s, as a kernel has them]",
 )
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: each machine's first that is installed]")
-@click.option("--flags", type=options.FLAGS, help="Compiler flags in one string.  [default: each machine's own]")
+@click.option("--flags", type=types.FLAGS, help="Compiler flags in one string.  [default: each machine's own]")
 @options.iterations_option
 @options.ports_option
 @options.classic_option

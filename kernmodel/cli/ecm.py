@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions, refuse
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import KernmodelError, Location, SeveralNestsError, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @options.vector_option
 @options.instructions_option
 @options.kernel_options
-@click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
+@click.option("--cores", type=types.COUNTS, metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
 @options.code_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_picture, show_result, with_progress
 from kernmodel.errors import InputError
@@ -43,7 +43,7 @@ def evaluate() -> None:
     metavar="[code]",
     help="Of blocks with the same code at the same address modulo 64 (code: at any), count only the first.",
 )
-@click.option("--worst", type=options.Count(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
+@click.option("--worst", type=types.Count(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
 @click.option(
     "--operands",
     type=click.Choice(["full", "easy"]),
@@ -54,7 +54,7 @@ def evaluate() -> None:
     type=click.Choice(["moving", "different", "stack"]),
     help="Which loads read what the block stored.  [default: as the reference takes it]",
 )
-@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
 @options.json_option
 def blocks(
     file: str,
@@ -97,7 +97,7 @@ def blocks(
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--kernel", metavar="TEXT", help="Only kernels whose names contain this.")
 @click.option("--machine", metavar="TEXT", help="Only machines whose names contain this.")
-@click.option("--sample", type=options.Count(min=2), metavar="N", help="At most N points of each series.")
+@click.option("--sample", type=types.Count(min=2), metavar="N", help="At most N points of each series.")
 @click.option(
     "--cache",
     type=click.Choice(["auto", "lc", "sim"]),
@@ -106,8 +106,8 @@ def blocks(
     help="How the traffic is found, as of `ecm`.",
 )
 @click.option("--classic", is_flag=True, help="Predict as the textbook does.")
-@click.option("--worst", type=options.Count(min=0), default=5, show_default=True, metavar="N", help="Series to show.")
-@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--worst", type=types.Count(min=0), default=5, show_default=True, metavar="N", help="Series to show.")
+@click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
 @options.plot_file_option("ECM terms and measurements over the size")
 @options.json_option
 def kernels(

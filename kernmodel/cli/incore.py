@@ -11,7 +11,7 @@ import click
 from kernmodel.api import code as api
 from kernmodel.api.code import CoreOptions
 from kernmodel.api.options import CodeOptions, FileName, refuse
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import UsageError
@@ -45,7 +45,7 @@ def _align(text: str) -> int | str:
     return offset
 
 
-_ADDRESSES, _ALIGN = options.Parsed("range", _addresses), options.Parsed("offset", _align)
+_ADDRESSES, _ALIGN = types.Parsed("range", _addresses), types.Parsed("offset", _align)
 _source_options = options.together(
     click.option("--hex", "hex_digits", metavar="DIGITS", help="The code itself, as hex digits."),
     click.option("--raw", is_flag=True, help="FILE is machine code and nothing else."),
@@ -72,7 +72,7 @@ _kernel_options = options.together(
 _batch_options = options.together(
     click.option("--batch", metavar="FILE", help="A file of blocks: hex digits a line, or CSV; - is standard input."),
     click.option("--hex-column", metavar="NAME", help="Column of a CSV file of blocks.  [default: hex]"),
-    click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes of --batch.  [default: all cores]"),
+    click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes of --batch.  [default: all cores]"),
 )
 _model_options = options.together(
     click.option(
@@ -112,7 +112,7 @@ _answer_options = options.together(
 
 
 @click.command(cls=Command)
-@click.argument("source", type=options.FILE, required=False, metavar="[FILE]")
+@click.argument("source", type=types.FILE, required=False, metavar="[FILE]")
 @options.machine_option(required=False)
 @options.uarch_option
 @options.vector_option

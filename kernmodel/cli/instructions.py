@@ -8,7 +8,7 @@ import click
 
 from kernmodel.api import tables as api
 from kernmodel.api.options import FileName
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, write_error
 from kernmodel.errors import UsageError
@@ -107,7 +107,7 @@ def rows_file(name: str, machine: str | None, uarch: str | None) -> Path:
 
 @instructions.command("import", short_help="Build a table from measurements.")
 @click.argument("source", type=click.Path())
-@click.option("--uarch", type=options.Microarchitecture(), required=True, help="Microarchitecture the data describe.")
+@click.option("--uarch", type=types.Microarchitecture(), required=True, help="Microarchitecture the data describe.")
 @click.option("-o", "--output", metavar="FILE", help="Table to write.  [default: standard output]")
 @click.option(
     "--out", "folder", metavar="DIR", help="Folder for the table and a parameter file, as --uarch finds them."

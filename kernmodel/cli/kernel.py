@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kernmodel.api import inputs as api
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result
 
@@ -35,7 +35,7 @@ def list_(as_json: bool) -> None:
 
 
 @kernel.command("show", short_help="Show what is derived from a kernel's source.")
-@click.argument("kernel", type=options.KERNEL, metavar="NAME")
+@click.argument("kernel", type=types.KERNEL, metavar="NAME")
 @options.defines_option
 @options.choice_options
 @options.json_option
@@ -51,7 +51,7 @@ def show_(asked: dict[str, Any], shown: Shown) -> None:
 
 
 @kernel.command("loops", short_help="List the loop nests of a file.")
-@click.argument("kernel", type=options.KERNEL, metavar="FILE")
+@click.argument("kernel", type=types.KERNEL, metavar="FILE")
 @options.defines_option
 @options.function_option
 @options.include_option

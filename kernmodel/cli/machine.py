@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.api import inputs as api
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
 from kernmodel.output_files import output_file, write_file
@@ -44,7 +44,7 @@ def list_(as_json: bool) -> None:
 
 
 @machine.command("show", short_help="Show a machine with the sources of its figures.")
-@click.argument("name", type=options.MACHINE)
+@click.argument("name", type=types.MACHINE)
 @click.option("-v", "--verbose", is_flag=True, help="Show all measured bandwidths.")
 @options.json_option
 def show_(name: str, verbose: bool, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
 
 
 @machine.command(short_help="Check machine files.")
-@click.argument("files", nargs=-1, type=options.MACHINE)
+@click.argument("files", nargs=-1, type=types.MACHINE)
 @click.option("--carried", is_flag=True, help="Check all carried machine files.")
 @click.option("--compilers", is_flag=True, help="Try the flags of installed compilers too.")
 @options.json_option
@@ -102,7 +102,7 @@ def _give(text: str, notes: Iterable[Note], target: Path | None) -> int:
 
 @machine.command("import", short_help="Take over what other tools measured.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option("-m", "--machine", "name", type=options.MACHINE, help="Machine whose bandwidths and peaks FILE holds.")
+@click.option("-m", "--machine", "name", type=types.MACHINE, help="Machine whose bandwidths and peaks FILE holds.")
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
 @click.pass_context
 def import_(ctx: click.Context, files: tuple[str, ...], name: str | None, output: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import click
 
 from kernmodel.api.options import CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.instructions import rows_file
 from kernmodel.cli.output import Shown, show_result, shown_progress
@@ -73,7 +73,7 @@ def peaks(as_json: bool) -> None:
 
 @measure.command(short_help="Throughput and latencies of instruction forms.")
 @click.argument("forms", nargs=-1, metavar="[FORM]...")
-@click.option("--unknown", type=options.FILE, metavar="FILE", help="Also all forms of a listing that the table lacks.")
+@click.option("--unknown", type=types.FILE, metavar="FILE", help="Also all forms of a listing that the table lacks.")
 @click.option("--hex", "digits", metavar="DIGITS", help="The same of code in hex digits.")
 @options.machine_option(required=False)
 @options.uarch_option

@@ -9,7 +9,7 @@ import click
 
 from kernmodel.api import code as api
 from kernmodel.api.options import CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import UsageError
@@ -18,7 +18,7 @@ _WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 
 
 @click.command(cls=Command)
-@click.argument("kernel", type=options.KERNEL, required=False, metavar="[FILE]")
+@click.argument("kernel", type=types.KERNEL, required=False, metavar="[FILE]")
 @options.machine_option(required=False)
 @options.uarch_option
 @click.option("--mix", "mix_file", metavar="FILE", type=click.Path(), help="A mix as a file, in place of code.")

@@ -1,219 +1,32 @@
-"""Options that several commands share, their types, and what completes them in the shell."""
+"""Options that several commands share, and the values that they become."""
 
 from __future__ import annotations
 
 import inspect
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
-from click.shell_completion import CompletionItem
 
-from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
-from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.isa import ROWS_ENDING, at_vectors, with_rows
+from kernmodel.api.options import FileName, Nest
+from kernmodel.cli import types
+from kernmodel.errors import UsageError
+from kernmodel.isa import ROWS_ENDING
 from kernmodel.machine.pages import Pages
-from kernmodel.resources import carried_files
-from kernmodel.studies.sweep.values import parse_defines, parse_values
+from kernmodel.studies.sweep.values import parse_defines
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
-from kernmodel.units import TIME_UNITS, plain_number
+from kernmodel.units import TIME_UNITS
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
-    from kernmodel.source.load import FoundNest
 else:
     ParamType = click.ParamType  # not generic at run time in older releases of click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Number = TypeVar("Number", int, float)
 Decorator = Callable[[Function], Function]
-
-
-class Carried(ParamType):
-    """A path, or the name of a carried file; both complete in the shell."""
-
-    name = "file or name"
-
-    def __init__(self, folder: str, ending: str) -> None:
-        self.folder = folder
-        self.ending = ending
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileName:
-        """The name as it stands."""
-        return FileName(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The carried names that match, and files."""
-        names = (file.stem for file in carried_files(self.folder, self.ending))
-        matching = [name for name in names if name.startswith(incomplete)]
-        # bash completes files by itself only where nothing else matches, so the user's are named here
-        own = [name for name in _files(incomplete) if name.endswith(self.ending)]
-        # the shell's own completion of files comes first: bash forgets what stood before it
-        return [CompletionItem(incomplete, type="file"), *(CompletionItem(name) for name in [*matching, *own])]
-
-
-def _files(incomplete: str) -> list[str]:
-    """The files whose path, as it is written, begins like this."""
-    folder, slash, beginning = incomplete.rpartition("/")
-    with suppress(OSError):
-        entries = Path(folder + slash or ".").iterdir()
-        return sorted(folder + slash + entry.name for entry in entries if entry.name.startswith(beginning))
-    return []
-
-
-class NamedInSource(ParamType):
-    """A name that the C source of the kernel has, as far as the kernel stands before it on the command line.
-
-    Args:
-        names: of the nests of a source, those that can be given; end: what stands behind each.
-    """
-
-    name = "text"
-
-    def __init__(self, names: Callable[[Sequence[FoundNest]], Iterable[str]], end: str = "") -> None:
-        self.names = names
-        self.end = end
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text as it stands."""
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names of the kernel that match; none where there is no kernel that can be read."""
-        from kernmodel.source.load import find_nests
-
-        # an option without its value yet leaves the arguments where they stand
-        given = [ctx.params.get("kernel"), *(ctx.params.get("kernels") or ()), *ctx.args]
-        try:
-            kernel = next(str(name) for name in given if name)
-            names = self.names(find_nests(kernel, include=tuple(ctx.params.get("include") or ())))
-        except StopIteration:
-            return []
-        except KernmodelError:
-            return []
-        return [CompletionItem(name + self.end) for name in dict.fromkeys(names) if name.startswith(incomplete)]
-
-
-def _sizes_in(nests: Sequence[FoundNest]) -> Iterator[str]:
-    for one in nests:
-        yield from getattr(one.nest, "symbols", ())
-
-
-SIZES = NamedInSource(_sizes_in, "=")
-FUNCTIONS = NamedInSource(lambda nests: (one.function for one in nests))
-
-
-class CarriedMachine(Carried):
-    """The same of machines, with the length of vectors that was asked for."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileName:
-        """The name, and behind it the length."""
-        return FileName(_as_chosen(value, ctx))
-
-
-class Microarchitecture(ParamType):
-    """The name of a microarchitecture."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The names as they stand, each with the length of vectors that was asked for."""
-        return ",".join(_as_chosen(name, ctx) for name in str(value).split(","))
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The known names that match in any case."""
-        from kernmodel.incore.tables.parameters import known_microarchitectures
-
-        return [CompletionItem(n) for n in known_microarchitectures() if n.lower().startswith(incomplete.lower())]
-
-
-class Unit(ParamType):
-    """One of several units, written in any case."""
-
-    name = "unit"
-
-    def __init__(self, units: Sequence[str]) -> None:
-        self.units = tuple(units)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The unit as it is spelt."""
-        from kernmodel.api.result import spelt
-
-        return spelt(str(value), self.units)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The units that match in any case."""
-        return [CompletionItem(unit) for unit in self.units if unit.lower().startswith(incomplete.lower())]
-
-
-class Parsed(ParamType):
-    """What a function makes of the text of an option; a value that is no text stays as it is."""
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self.parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value."""
-        return self.parse(value) if isinstance(value, str) else value
-
-
-def _lines(text: str) -> tuple[int, int]:
-    """First and last line of `A-B`."""
-    match = re.fullmatch(r"([0-9]+)-([0-9]+)", text)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(f"{text!r} is no range of lines", where="--lines", todo="write --lines 10-25")
-    return int(match[1]), int(match[2])
-
-
-class Factor(ParamType):
-    """A finite number above 0, up to `most`, for an option that the errors name with an example."""
-
-    name = "factor"
-
-    def __init__(self, option: str, example: str, most: float = math.inf) -> None:
-        self.option = option
-        self.example = example
-        self.most = most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        try:
-            number = plain_number(str(value))
-        except ValueError:
-            number = math.nan
-        todo = f"write {self.option} {self.example}"
-        if not (math.isfinite(number) and number > 0):
-            raise UsageError(f"{value!r} is no finite number above 0", where=self.option, todo=todo)
-        if not 1 / self.most <= number <= self.most:
-            what = f"{value!r} is not between {1 / self.most:g} and {self.most:g}"
-            raise UsageError(what, where=self.option, todo=todo)
-        return number
-
-
-class Count(click.IntRange):
-    """A whole number in digits of ASCII."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number."""
-        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
-            self.fail(f"{value[:40]!r} is not a whole number", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-COUNTS = Parsed("counts", lambda text: parse_values(text, "--cores"))
-"""Core counts such as `1-20`."""
-FLAGS = Parsed("flags", parse_flags)
-"""Compiler flags in one string, split as a shell does."""
-BYTES = Parsed("bytes", parse_bytes)
-MACHINE = CarriedMachine("machine-files", ".yml")
-KERNEL = Carried("kernels", ".c")
-FILE = click.Path(allow_dash=True, path_type=FileName)
 
 
 def together(*decorators: Decorator[Any]) -> Decorator[Any]:
@@ -227,12 +40,9 @@ def together(*decorators: Decorator[Any]) -> Decorator[Any]:
     return decorate
 
 
-_VECTOR_BITS, _ROWS = "kernmodel.vector-bits", "kernmodel.rows"
-
-
 def _keep_bits(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     """Keep the length of vectors for the names of machines and cores, which are read after it."""
-    ctx.meta[_VECTOR_BITS] = value
+    ctx.meta[types.VECTOR_BITS] = value
 
 
 def _keep_rows(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -243,16 +53,7 @@ def _keep_rows(ctx: click.Context, param: click.Parameter, value: str | None) ->
     """
     if value is not None and not value.endswith(ROWS_ENDING):
         raise UsageError(f"{value} does not end in {ROWS_ENDING}", where="--instructions", todo="name it so")
-    ctx.meta[_ROWS] = value
-
-
-def _as_chosen(name: str, ctx: click.Context | None) -> str:
-    """The name of a machine or core with what other options say of its core."""
-    chosen = ctx.meta if ctx is not None else {}
-    if rows := chosen.get(_ROWS):
-        name = with_rows(str(name).strip(), rows)
-    bits = chosen.get(_VECTOR_BITS)
-    return str(name) if bits is None else at_vectors(str(name), int(bits))
+    ctx.meta[types.ROWS] = value
 
 
 vector_option = click.option(
@@ -277,10 +78,10 @@ instructions_option = click.option(
 def machine_option(*, required: bool = True) -> Decorator[Any]:
     """`-m/--machine`."""
     text = "Machine file, or the name of a carried one (see `machine list`)."
-    return click.option("-m", "--machine", type=MACHINE, required=required, help=text)
+    return click.option("-m", "--machine", type=types.MACHINE, required=required, help=text)
 
 
-kernel_argument = click.argument("kernel", type=KERNEL)
+kernel_argument = click.argument("kernel", type=types.KERNEL)
 _DESCRIBED = "kernmodel.description"
 
 
@@ -316,29 +117,30 @@ def _or_description(ctx: click.Context, param: click.Parameter, value: Any) -> A
 description_option = click.option(
     "--description",
     metavar="FILE.yml",
-    type=FILE,
+    type=types.FILE,
     is_eager=True,
     expose_value=False,
     callback=_keep_description,
     help="Kernel that is described in YAML, in place of KERNEL.",
 )
 described_argument = together(
-    click.argument("kernel", type=KERNEL, required=False, metavar="KERNEL", callback=_or_description),
+    click.argument("kernel", type=types.KERNEL, required=False, metavar="KERNEL", callback=_or_description),
     description_option,
 )
 """KERNEL of commands that need no code of it, or take it by `--asm`."""
 described_arguments = together(
-    click.argument("kernels", type=KERNEL, nargs=-1, metavar="KERNEL...", callback=_or_description), description_option
+    click.argument("kernels", type=types.KERNEL, nargs=-1, metavar="KERNEL...", callback=_or_description),
+    description_option,
 )
 """The same of several kernels."""
-uarch_option = click.option("--uarch", type=Microarchitecture(), help="Microarchitecture, in place of a machine.")
+uarch_option = click.option("--uarch", type=types.Microarchitecture(), help="Microarchitecture, in place of a machine.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document (docs/json.md).")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show how the numbers come about.")
 strict_option = click.option("--strict", is_flag=True, help="Refuse results that carry a warning.")
 defines_option = click.option(
     "-D",
     "defines",
-    type=SIZES,
+    type=types.SIZES,
     multiple=True,
     metavar="NAME=VALUES",
     help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log, 64-8192:log2. "
@@ -364,10 +166,10 @@ include_option = click.option(
     help="Folder in which headers are looked for; the file's own is one.",
 )
 nest_help = "Number of the loop nest in its function."
-nest_option = click.option("--nest", type=Count(min=1), metavar="K", help=nest_help)
-function_option = click.option("--function", type=FUNCTIONS, metavar="F", help="C function to take.")
+nest_option = click.option("--nest", type=types.Count(min=1), metavar="K", help=nest_help)
+function_option = click.option("--function", type=types.FUNCTIONS, metavar="F", help="C function to take.")
 line_help = "A line of the innermost loop, in place of --function and --nest."
-line_option = click.option("--source-line", "line", type=Count(min=1), metavar="L", help=line_help)
+line_option = click.option("--source-line", "line", type=types.Count(min=1), metavar="L", help=line_help)
 choice_options = together(nest_option, function_option, line_option, include_option)
 """Which nest of the file."""
 row_length_option = click.option(
@@ -392,7 +194,7 @@ kernel_options = together(
     row_length_option,
     click.option(
         "--safety",
-        type=Factor("--safety", "0.5", most=100.0),
+        type=types.Factor("--safety", "0.5", most=100.0),
         default=1.0,
         show_default=True,
         metavar="X",
@@ -402,21 +204,25 @@ kernel_options = together(
 iterations_option = click.option(
     "--iterations-per-pass",
     "iterations_per_pass",
-    type=Factor("--iterations-per-pass", "8", most=1e6),
+    type=types.Factor("--iterations-per-pass", "8", most=1e6),
     metavar="X",
     help="Source iterations that a pass of the assembly loop executes.  [default: by evidence]",
 )
-loop_option = click.option("--loop", type=Count(min=1), metavar="N", help="Number of the assembly loop, as listed.")
+loop_option = click.option(
+    "--loop", type=types.Count(min=1), metavar="N", help="Number of the assembly loop, as listed."
+)
 lines_help = "Lines of the assembly to take as the loop body."
-lines_option = click.option("--lines", type=Parsed("A-B", _lines), metavar="A-B", help=lines_help)
+lines_option = click.option("--lines", type=types.Parsed("A-B", types.parse_lines), metavar="A-B", help=lines_help)
 syntax_help = "Syntax of the assembly.  [default: by evidence]"
 syntax_option = click.option("--syntax", type=click.Choice(["att", "intel"]), help=syntax_help)
 loop_options = together(loop_option, lines_option, syntax_option, iterations_option, ports_option)
-asm_option = click.option("--asm", metavar="FILE", type=FILE, help="Assembly of the kernel, in place of compiling it.")
+asm_option = click.option(
+    "--asm", metavar="FILE", type=types.FILE, help="Assembly of the kernel, in place of compiling it."
+)
 compiler_option = click.option(
     "--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]"
 )
-flags_option = click.option("--flags", type=FLAGS, help="Compiler flags in one string.  [default: the machine's]")
+flags_option = click.option("--flags", type=types.FLAGS, help="Compiler flags in one string.  [default: the machine's]")
 
 
 classic_option = click.option(
@@ -426,7 +232,7 @@ classic_option = click.option(
 )
 data_align_option = click.option(
     "--data-align",
-    type=Count(min=1),
+    type=types.Count(min=1),
     metavar="BYTES",
     help="Arrays begin at multiples of BYTES (16: malloc).  [default: at cache lines]",
 )
@@ -446,7 +252,7 @@ call_cycles_option = click.option(
 )
 loop_align_option = click.option(
     "--align",
-    type=Count(0, 63),
+    type=types.Count(0, 63),
     metavar="N",
     help="Address of the loop modulo 64.  [default: as the code says, else 0]",
 )
@@ -467,7 +273,7 @@ code_options = together(
 
 time_unit_option = click.option(
     "--unit",
-    type=Unit(TIME_UNITS),
+    type=types.Unit(TIME_UNITS),
     default="cy/CL",
     show_default=True,
     help=f"Unit of the headline: {', '.join(TIME_UNITS)} (s: seconds per sweep).",
@@ -509,7 +315,7 @@ _simulation_options = together(
         help="Simulated arrays on pages of their own and spread over the sets of L1, on the next page each, without a "
         "gap, or as malloc places them.  [default: padded]",
     ),
-    click.option("--pad", type=BYTES, metavar="BYTES", help="More bytes between the simulated arrays."),
+    click.option("--pad", type=types.BYTES, metavar="BYTES", help="More bytes between the simulated arrays."),
     click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
     click.option(
         "--indirect",
@@ -518,7 +324,7 @@ _simulation_options = together(
         help="Where the values of the index array IDX point: uniform, banded:K, or a FILE of integers.",
     ),
     click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
-    click.option("--seed", type=Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."),
+    click.option("--seed", type=types.Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."),
 )
 
 

@@ -10,17 +10,17 @@ import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions, refuse
 from kernmodel.api.reports import ComparedReport, Report, comparison_report, kernel_report
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, print_line, show_json, with_progress, write_page
 from kernmodel.errors import SeveralNestsError, UsageError
 
 
 @click.command(cls=Command)
-@click.argument("kernels", type=options.KERNEL, nargs=-1, required=True, metavar="KERNEL...")
+@click.argument("kernels", type=types.KERNEL, nargs=-1, required=True, metavar="KERNEL...")
 @click.option(
     *("-m", "--machine", "machines"),
-    type=options.MACHINE,
+    type=types.MACHINE,
     multiple=True,
     required=True,
     help="Machine file, or the name of a carried one (see `machine list`). Repeatable.",

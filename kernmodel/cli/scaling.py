@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.units import TIME_UNITS
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @options.described_argument
 @options.machine_option()
 @options.kernel_options
-@click.option(
-    "--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts, such as 1-40.  [default: all of them]"
-)
+@click.option("--cores", type=types.COUNTS, metavar="COUNTS", help="Core counts, such as 1-40.  [default: all of them]")
 @click.option(
     "--schedule",
     type=click.Choice(["static", "dynamic"]),
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 @options.cache_options("auto", "lc", "sim")
 @click.option(
     "--unit",
-    type=options.Unit(TIME_UNITS),
+    type=types.Unit(TIME_UNITS),
     help=f"Unit of the performance: {', '.join(TIME_UNITS)}.  [default: LUP/s, FLOP/s or It/s, as the kernel has them]",
 )
 @options.code_options

@@ -10,7 +10,7 @@ import click
 from kernmodel.api.caches import simulate as simulated
 from kernmodel.cachesim.model import POLICIES
 from kernmodel.cachesim.run import MOST_PHASES, RunOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, print_line, show_json, show_result
 from kernmodel.errors import UsageError
@@ -23,12 +23,12 @@ _USAGE = "write kernmodel simulate HIERARCHY TRACE, or kernmodel simulate --case
 @click.option("--cases", type=click.Path(), metavar="FILE", help="Check that the cases of FILE count what they state.")
 @click.option("--case", "case_id", metavar="ID", help="Run this case of a cases file and print its counters.")
 @options.machine_option(required=False)
-@click.option("--cores", type=options.Count(min=1), metavar="N", help="Active cores that share the machine's caches.")
+@click.option("--cores", type=types.Count(min=1), metavar="N", help="Active cores that share the machine's caches.")
 @click.option("--policy", type=click.Choice(POLICIES, case_sensitive=False), help="Replacement in all caches.")
-@click.option("--seed", type=options.Count(min=0), metavar="N", help="Seed of random replacement.")
+@click.option("--seed", type=types.Count(min=0), metavar="N", help="Seed of random replacement.")
 @click.option(
     "--repeat",
-    type=options.Count(1, MOST_PHASES),
+    type=types.Count(1, MOST_PHASES),
     metavar="N",
     help="Phases: the accesses N times, counted anew each time; the caches keep their lines.",
 )

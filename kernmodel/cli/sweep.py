@@ -8,7 +8,7 @@ import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
 from kernmodel.api.sweeps import SweepRun, Vary, sweep_grid_of
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown
 from kernmodel.errors import UsageError
@@ -24,16 +24,16 @@ _MANY = 10_000_000
     "-m",
     "--machine",
     "machines",
-    type=options.MACHINE,
+    type=types.MACHINE,
     multiple=True,
     required=True,
     help="Machine file, or the name of a carried one (see `machine list`); once for each machine.",
 )
 @options.kernel_options
-@click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Active cores, such as 1-20.")
+@click.option("--cores", type=types.COUNTS, metavar="COUNTS", help="Active cores, such as 1-20.")
 @click.option("--compiler", "compilers", multiple=True, metavar="C", help="Compiler to use, once for each.")
 @click.option(
-    "--flags", "flag_lists", type=options.FLAGS, multiple=True, help="Compiler flags in one string, once for each."
+    "--flags", "flag_lists", type=types.FLAGS, multiple=True, help="Compiler flags in one string, once for each."
 )
 @click.option(
     "--block", "blocks", multiple=True, metavar="LOOP=VALUES", help="Block sizes of a loop, written as those of -D."
@@ -50,7 +50,7 @@ _MANY = 10_000_000
 @options.asm_option
 @options.loop_options
 @options.classic_option
-@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all processors]")
+@click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes.  [default: all processors]")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")
 @click.option("--resume", metavar="FILE", type=click.Path(), help="Go on with this .jsonl file; begin it if need be.")
 @click.option("--output", metavar="FILE", type=click.Path(), help="Write the rows to a .csv, .jsonl or .parquet file.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.api.options import CacheOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import SeveralNestsError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @options.kernel_options
 @click.option(
     "--cores",
-    type=options.COUNTS,
+    type=types.COUNTS,
     default="1",
     show_default=True,
     metavar="COUNTS",
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.cache_options("auto", "lc", "sim", "both")
 @click.option(
     "--unit",
-    type=options.Unit(["CL", "B", "B/It"]),
+    type=types.Unit(["CL", "B", "B/It"]),
     default="CL",
     show_default=True,
     help="Unit of the traffic in a table over sizes or cores: CL (lines) or B (bytes) per unit of work, B/It.",

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from kernmodel.api.options import CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result, shown_progress
 from kernmodel.machine.pages import Pages
 
 
 @click.command(cls=Command)
-@click.argument("kernels", type=options.KERNEL, nargs=-1, metavar="[KERNEL]...")
+@click.argument("kernels", type=types.KERNEL, nargs=-1, metavar="[KERNEL]...")
 @options.machine_option()
 @click.option("--level", "levels", multiple=True, metavar="LEVEL", help="L1 to Mem.  [default: all]")
 @options.defines_option

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from kernmodel.api import changes as api
 from kernmodel.api.options import CacheOptions, CodeOptions
-from kernmodel.cli import options
+from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result, with_progress
 from kernmodel.errors import KernmodelError, UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
 
-class Setting(options.Parsed):
+class Setting(types.Parsed):
     """A figure of the machine file and its new value: `PATH=VALUE`."""
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ def _step(text: str) -> float:
     return share
 
 
-_STEP = options.Parsed("step", _step)
+_STEP = types.Parsed("step", _step)
 
 
 @click.command("what-if", cls=Command)
-@click.argument("kernel", type=options.KERNEL, required=False)
+@click.argument("kernel", type=types.KERNEL, required=False)
 @options.machine_option()
 @click.option(
     "--set",
@@ -66,7 +66,7 @@ _STEP = options.Parsed("step", _step)
     help="Figure of the machine file: L2.size=2MiB, clock=3GHz, memory.bandwidth=x2, L2L3.width=+10%. Repeatable.",
 )
 @click.option(
-    "--flags", "flag_lists", type=options.FLAGS, multiple=True, help="Compiler flags to compare, in one string."
+    "--flags", "flag_lists", type=types.FLAGS, multiple=True, help="Compiler flags to compare, in one string."
 )
 @click.option("--compiler", "compilers", multiple=True, metavar="C", help="Compiler to compare. Repeatable.")
 @click.option("--sensitivity", is_flag=True, help="What every figure of the machine file is worth.")
@@ -82,7 +82,7 @@ _STEP = options.Parsed("step", _step)
 @options.kernel_options
 @click.option(
     "--cores",
-    type=options.Count(min=1),
+    type=types.Count(min=1),
     default=1,
     show_default=True,
     metavar="N",

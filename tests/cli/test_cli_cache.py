@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kernmodel.cli.options import BYTES
+from kernmodel.cli.types import BYTES
 from kernmodel.errors import UsageError
 
 STENCIL = ("traffic", "-m", "clx", "stencil", "-D", "N=1000", "-D", "M=400")
