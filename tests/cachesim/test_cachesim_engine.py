@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cachesim_strategies import LONG_LINES, Trace, hierarchies, programs, streams, touch, traces
+from cachesim_strategies import LONG_LINES, Trace, constant, hierarchies, programs, streams, touch, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import Naive
@@ -45,10 +45,6 @@ TWO_LEVELS = Hierarchy(
 def feed(simulator: Simulator, trace: Trace) -> None:
     kinds, addresses, sizes = zip(*trace, strict=True)
     simulator.run_trace(kinds, addresses, sizes)
-
-
-def constant(pick: Any, value: int, loops: int) -> ProgramBound:
-    return ProgramBound(pick, ((Form(value, (0,) * loops),),))
 
 
 def nest(*trips: int) -> tuple[ProgramLoop, ...]:

@@ -5,22 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from text_reports import line_with, text_of
 
 from kernmodel.errors import Note
 from kernmodel.report.layout import cells
 from kernmodel.report.text import caches, ecm, kernel, sections, traffic
-from kernmodel.report.text.render import Style, render, stream
+from kernmodel.report.text.render import Style, stream
 from kernmodel.source.model import IndirectIndex
 
 POINTS = ({"N": 5000}, {"N": 1234567})
-
-
-def text_of(blocks) -> str:
-    return render(blocks, Style())
-
-
-def line_with(text: str, part: str) -> str:
-    return next(line for line in text.splitlines() if part in line)
 
 
 def section(text: str, title: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from text_reports import line_with, text_of
 
 from kernmodel.errors import ToolError
 from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
@@ -19,18 +20,10 @@ from kernmodel.report.layout import cells
 from kernmodel.report.text.evaluation import evaluation_report
 from kernmodel.report.text.explanation import alignment_section, explanation_section
 from kernmodel.report.text.incore import BLOCK_COLUMNS, OUTCOME_COLUMNS, bound_text, components_section, incore_report
-from kernmodel.report.text.render import Style, render
+from kernmodel.report.text.render import Style
 from kernmodel.studies.predict.incore import Alignment, Outcome
 
 PLAIN = Style()
-
-
-def text_of(blocks) -> str:
-    return render(blocks, PLAIN)
-
-
-def line_with(text: str, part: str) -> str:
-    return next(line for line in text.splitlines() if part in line)
 
 
 def test_components_front_to_back_with_marks(incore_answer):

@@ -3,23 +3,16 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from text_reports import line_with, text_of
 
 from kernmodel.errors import UsageError
 from kernmodel.machine.model import StoreBehaviour
 from kernmodel.report.layout import cells
 from kernmodel.report.text import ecm, incore, instruction, kernel, machine, sections, traffic
-from kernmodel.report.text.render import Style, render, stream
+from kernmodel.report.text.render import Style, stream
 from kernmodel.report.text.sections import notes_section
 
 POINTS = ({"N": 5000}, {"N": 1234567})
-
-
-def text_of(blocks) -> str:
-    return render(blocks, Style())
-
-
-def line_with(text: str, part: str) -> str:
-    return next(line for line in text.splitlines() if part in line)
 
 
 def test_ecm_names_its_inputs(ecm_answer):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from key_paths import key_paths
+from text_reports import text_of
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.figures import Applied, Figure, MachineFigures
 from kernmodel.models.ecm import ScalingPoint
 from kernmodel.report.json.document import dumps
 from kernmodel.report.json.what_if import code_document, figures_document, sensitivity_document, what_if_document
-from kernmodel.report.text.render import Style, render
 from kernmodel.report.text.what_if import code_report, figures_report, sensitivity_report, what_if_report
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer
 from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
@@ -67,10 +67,6 @@ def code(ecm_answer) -> CodeAnswer:
         CodeVariant("icc -O3", CodeRequest(compiler="icc"), None, None, "icc was not found; install it"),
     )
     return CodeAnswer(variants, (CLOCK,), ecm_answer.notes)
-
-
-def text_of(blocks, *, ascii_only: bool = False) -> str:
-    return render(blocks, Style(ascii_only=ascii_only))
 
 
 def cells(text: str, start: str) -> list[str]:
