@@ -50,6 +50,8 @@ _CONSTANT = pattern(r"\b(?:static\s+)?const\s+(?:int|long|unsigned|size_t)\s+(\w
 _CAST = pattern(r"\b(?:static|const|reinterpret)_cast\s*<([^<>()]*)>")
 _VALUE = r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))"
 """Behind what a value stands."""
+_MACRO = pattern(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+_NAMESPACE = pattern(r"\bnamespace\s+(\w+)\s*\{")
 _CALLED_TYPE = pattern(rf"{_VALUE}(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?!\s*[*)])")
 _TYPE = pattern(r"\btypedef\s+[\w ]+?\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*[\w:\s]+;")
 _CHOICE = pattern(r"\bstd\s*::\s*(max|min)\s*(?:<[\w\s]+>\s*)?\(")
@@ -109,7 +111,8 @@ def refusal(text: str, file: str, name: str) -> UnsupportedKernelError | None:
 
 
 def with_headers(text: str, file: str, include: Sequence[str] = ()) -> str:
-    """The text with its own headers in the place of their `#include`, those in C++ as C, for a compiler of C."""
+    """The text with its own headers in the place of their `#include`, those in C++ as C, for a compiler of C; those that
+    are missing are left out."""
 
     def read(match: re.Match[str]) -> str:
         for folder in (Path(file).parent, *map(Path, include)):
@@ -118,9 +121,43 @@ def with_headers(text: str, file: str, include: Sequence[str] = ()) -> str:
                 line = text.count("\n", 0, match.start()) + 2
                 inside = with_headers(as_c(read_source(path), str(path)), str(path), include)
                 return f'#line 1 "{path}"\n{inside}\n#line {line} "{file}"'
-        return match[0]
+        return ""
 
     return OWN_HEADER.sub(read, text)
+
+
+def needed_declarations(text: str, function: str) -> str:
+    """The text with the declarations alone that a function uses, itself or through others, and all directives: what
+    else headers of C++ declare may be nothing for a compiler of C."""
+    bare, place = without_comments(text, directives=False), 0
+    needed, found = {function}, list[tuple[int, int]]()
+    macros = [(match[1], set(_NAME.findall(match[2]))) for match in _MACRO.finditer(without_comments(text))]
+    while place < len(text):
+        end = end_of_declaration(bare, place)
+        found.append((place, end))
+        place = end
+    kept, left = set[tuple[int, int]](), found
+    while new := [one for one in left if _declared(bare[slice(*one)]) & needed]:
+        kept |= set(new)
+        left = [one for one in left if one not in kept]
+        needed |= {word for one in new for word in _NAME.findall(bare[slice(*one)])}
+        while more := {word for name, words in macros if name in needed for word in words} - needed:
+            needed |= more
+    return "".join(text[slice(*one)] if one in kept else only_directives(text[slice(*one)]) for one in found)
+
+
+def _declared(declaration: str) -> set[str]:
+    """The names that a declaration at the top level of a file gives."""
+    head, brace, inside = declaration.partition("{")
+    if re.match(r"\s*(?:typedef\s+)?enum\b", head):
+        return set(_NAME.findall(declaration)) - {"typedef", "enum"}
+    if re.match(r"\s*typedef\b", head):
+        return set(_NAME.findall(declaration.rpartition("}")[2] if brace else head)[-1:])
+    if (called := re.search(r"(\w+)\s*\(", head)) is not None:
+        return {called[1]}
+    if brace and "=" not in head:
+        return set(_NAME.findall(head)[-1:]) | set(_NAME.findall(inside.rpartition("}")[2]))
+    return {match[1] for match in re.finditer(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|[,;])", declaration)}
 
 
 def as_c(text: str, file: str) -> str:
@@ -133,7 +170,9 @@ def c_of_cxx(text: str, file: str = "") -> Translated:
     texts = list(with_own_headers(_spelled_as_c(text), file, _spelled_as_c))
     names = sorted({match[1] or match[2] for one in texts for match in _TYPE.finditer(one)})
     calls = re.compile(rf"{_VALUE}(\s*)\b({'|'.join(names)})(\s*)\((?!\s*[*)])") if names else _CALLED_TYPE
-    texts = [calls.sub(r"\1(\2)\3(", one) for one in texts]
+    spaces = sorted({match[1] for one in texts for match in _NAMESPACE.finditer(one)})
+    within = re.compile(rf"\b(?:{'|'.join(spaces)})\s*::\s*(?=\w)") if spaces else _NAMESPACE
+    texts = [calls.sub(r"\1(\2)\3(", within.sub(blanked, one) if spaces else one) for one in texts]
     plain = with_overloads(texts[-1])
     refused: dict[str, tuple[int, str]] = {}
     words = Counter(_NAME.findall("".join(texts)))
@@ -214,7 +253,8 @@ def _declaration(
     template = re.match(r"\s*template\s*<([^<>]*)>", bare)
     # behind directives, which are spaces here: two runs of spaces side by side would be parted in all ways
     kind = re.match(
-        r"(?:template\s*<[^<>]*>\s*)?(using|class|struct|union|enum\s+class|template|friend|\})", bare.lstrip()
+        r"(?:template\s*<[^<>]*>\s*)?(using|class|struct|union|enum\s+(?:class|struct)|template|friend|\})",
+        bare.lstrip(),
     )
     if kind and kind[1] in ("struct", "union") and not template and _is_plain(bare):
         tag = re.match(r"\s*(?:struct|union)\s+(\w+)\s*\{", bare)
@@ -224,6 +264,10 @@ def _declaration(
     returns_structure = kind is not None and kind[1] in ("struct", "union") and "(" in head
     if kind and not returns_structure and kind[1] != "template":
         return "", _named_type(part, bare) or _opaque(part, bare, nothing)
+    listed = re.search(r"\benum\s+(\w+)\s*(?::\s*\w+\s*)?\{([^{}]*)\}\s*;", bare)
+    if listed and "(" not in head:
+        start = listed.start()
+        return "", f"{part[:start]}typedef enum {listed[1]} {{{part[slice(*listed.span(2))]}}} {listed[1]};"
     constant = _CONSTANT.search(bare)
     if constant and "(" not in bare:
         start, end = constant.span()

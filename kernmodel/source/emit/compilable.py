@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
-from kernmodel.source.cxx import with_headers
+from kernmodel.source.cxx import needed_declarations, with_headers
 from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, missing_headers
 from kernmodel.source.load import Defines
 from kernmodel.source.model import LoopNest
@@ -37,7 +37,9 @@ def compilable_source(nest: LoopNest, defines: Defines | None = None, include: S
     """
     given = dict(defines or {})
     if nest.function is not None:
-        text = with_headers(nest.text, nest.file, include) if hasattr(nest.text, "refused") else nest.text
+        text = nest.text
+        if hasattr(text, "refused"):
+            text = needed_declarations(with_headers(text, nest.file, include), nest.function)
         return compilable_function(text, nest.file, compiler_defines(text, given), nest.function)
     program = parse_program(nest.text, nest.file, given, include)
     return _wrapped(nest, program)
