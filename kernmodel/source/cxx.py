@@ -111,8 +111,8 @@ def refusal(text: str, file: str, name: str) -> UnsupportedKernelError | None:
 
 
 def with_headers(text: str, file: str, include: Sequence[str] = ()) -> str:
-    """The text with its own headers in the place of their `#include`, those in C++ as C, for a compiler of C, and without
-    those that are missing."""
+    """The text for a compiler of C: with its own headers in the place of their `#include`, those in C++ as C, and
+    without those that are missing."""
 
     def read(match: re.Match[str]) -> str:
         for folder in (Path(file).parent, *map(Path, include)):
