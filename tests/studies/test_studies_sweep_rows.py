@@ -80,6 +80,21 @@ def test_performance_of_all_cores_is_that_of_ecm_cores():
         assert row["domains"] == scaled["domains"]
 
 
+def test_performance_of_all_cores_is_that_of_the_busiest_where_a_loop_is_divided(tmp_path):
+    """Five rows on four cores: one core has two of them."""
+    (tmp_path / "rows.c").write_text(
+        "double a[7][2000], b[7][2000];\n#pragma omp parallel for\n"
+        "for (int j = 1; j < 6; ++j) for (int i = 1; i < 1999; ++i) b[j][i] = a[j-1][i] + a[j+1][i];\n"
+    )
+    kernel = KernelRequest(str(tmp_path / "rows.c"), "clx", {})
+    (point,) = predict_ecm(kernel, CodeRequest(), (4,)).scaling
+    (row,) = rows_of(Varied(("clx",), cores=(4,)), Point(kernel, CodeRequest()))
+    (alone,) = rows_of(Varied(("clx",)), Point(kernel, CodeRequest()))
+    rate = float(row["all_cores_It_per_s"])
+    assert rate == pytest.approx(float(alone["core_It_per_s"]) * 5 / 2)
+    assert rate == pytest.approx(point.units_per_cycle * row["iterations_per_CL"] * load_machine("clx").clock_hz)
+
+
 def test_columns_are_known_before_there_is_an_answer(answer):
     axes = (Axis("size", "N", (1, 2)),)
     record = answer_row(BASE, answer)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
+from kernmodel.studies.predict.division import scale_divided
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.sweep.grid import Axis, Outcome, Row
 from kernmodel.traffic.model import reuse_in, strongest_in
@@ -98,7 +99,7 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
         **(lacking if unknown else _in_units(prediction.cycles, prediction.work, CORE)),
         **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
         **{from_level(name): None if prediction.is_least(name) else cycles for name, cycles in prediction.levels},
-        **_of_all_cores(point.kernel.cores, answer),
+        **_of_all_cores(point, answer),
         "saturation_simple": prediction.saturation_simple,
         "saturation_recursive": prediction.saturation_recursive,
         **_bytes(traffic, answer.machine),
@@ -141,8 +142,8 @@ def _in_units(cycles: float, work: Work, names: Mapping[str, str]) -> dict[str, 
     return {name: found[name] if math.isfinite(found.get(name, math.inf)) else None for name in names.values()}
 
 
-def _of_all_cores(cores: int, answer: EcmAnswer) -> dict[str, Value]:
-    scaled = _scaled(cores, answer)
+def _of_all_cores(point: Point, answer: EcmAnswer) -> dict[str, Value]:
+    scaled = _scaled(point, answer)
     if scaled is None:
         return dict.fromkeys((*ALL_CORES.values(), *_SCALING))
     values = _in_units(scaled.cycles, answer.prediction.work, ALL_CORES)
@@ -153,15 +154,15 @@ def _of_all_cores(cores: int, answer: EcmAnswer) -> dict[str, Value]:
 _SCALING = ("domains", "utilization", "saturated")
 
 
-def _scaled(cores: int, answer: EcmAnswer) -> ScalingPoint | None:
-    from kernmodel.models.ecm import scale
-
+def _scaled(point: Point, answer: EcmAnswer) -> ScalingPoint | None:
+    cores = point.kernel.cores
     found = next((scaled for scaled in answer.scaling if scaled.cores == cores), None)
     if answer.prediction.unknown:
         return None
     if found is not None or cores > answer.machine.topology.cores_per_numa_domain:
         return found
-    return scale(lambda _: answer.prediction, cores, answer.machine)
+    spread = point.kernel.spread
+    return scale_divided(lambda _: answer.prediction, cores, answer.machine, spread, answer.nest, answer.sizes)[0]
 
 
 def _bytes(traffic: Traffic, machine: Machine) -> dict[str, Value]:
