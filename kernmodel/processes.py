@@ -6,7 +6,9 @@ import os
 import re
 import signal
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,6 +29,49 @@ _SAID = (
     (pattern("file size limit exceeded", re.IGNORECASE), TOOL_OUTPUT_BYTES),
     (pattern("out of memory|memory exhausted|cannot allocate memory|bad_alloc", re.IGNORECASE), TOOL_BYTES),
 )
+
+
+_SCRATCH = "kernmodel-scratch-"
+_STALE_SECONDS = 60
+"""Age from which a folder that nobody holds is removed; between being made and held it is younger."""
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder of this process for its `with` block; those of processes that were killed are removed first.
+
+    A process holds its folder by a lock that ends with it (Linux and other Unix).
+    """
+    import fcntl
+    import tempfile
+
+    _sweep(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as name:
+        held = os.open(name, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks, on which nothing is swept either
+                fcntl.flock(held, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(held)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove this user's folders that nobody holds any more."""
+    import fcntl
+    import shutil
+
+    for folder in parent.glob(f"{_SCRATCH}*"):
+        with suppress(OSError):
+            known = folder.lstat()
+            if known.st_uid != os.getuid() or time.time() - known.st_mtime < _STALE_SECONDS:
+                continue
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where its process lives
+                shutil.rmtree(folder)
+            finally:
+                os.close(held)
 
 
 class ClosedAtEnd:

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.runs import Command, Told, said_of, too_long
 from kernmodel.errors import InputError, ToolError
+from kernmodel.processes import scratch_folder
 from kernmodel.value_types import dataclass
 
 _SLOWDOWN = {0: 21.0, 16: 39.0, 32: 450.0}
@@ -58,8 +58,8 @@ def callgrind_run(
         todo = f"give the program less to do, or allow it with --count-limit {estimate + 1:.0f}"
         what = f"counting with callgrind would take about {estimate:.0f} s, more than {most:.0f} s"
         raise InputError(what, where=command.words[0], todo=todo)
-    with tempfile.TemporaryDirectory(prefix="kernmodel-") as folder:
-        dump = Path(folder) / "dump"
+    with scratch_folder() as folder:
+        dump = folder / "dump"
         begun = time.monotonic()
         status, said = _run(_command(valgrind, dump, command), command, max(most, command.limit), told)
         seconds = time.monotonic() - begun

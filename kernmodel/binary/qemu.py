@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -24,6 +23,7 @@ from kernmodel.binary.runs import Command, Told, plain_run
 from kernmodel.errors import InputError, ToolError
 from kernmodel.isa import isa_of
 from kernmodel.limits import COMPILER_SECONDS
+from kernmodel.processes import scratch_folder
 from kernmodel.value_types import dataclass
 
 _PLUGIN = Path(__file__).parent / "native" / "qemu_counts.c"
@@ -72,9 +72,9 @@ def qemu_run(function: Function, command: Command, told: Told = lambda what: Non
         InputError: the program takes too long, or runs the function in several threads or processes, or in a library.
     """
     emulator = emulator_for(function.isa)
-    with tempfile.TemporaryDirectory(prefix="kernmodel-") as folder:
-        out = Path(folder) / "counts"
-        arguments = (f"{_compiled(Path(folder))},out={out}", *_place(function))
+    with scratch_folder() as folder:
+        out = folder / "counts"
+        arguments = (f"{_compiled(folder)},out={out}", *_place(function))
         began = time.monotonic()
         ran = plain_run(emulator.command(command, "-plugin", ",".join(arguments)), told)
         seconds = time.monotonic() - began

@@ -24,7 +24,7 @@ from kernmodel.errors import MeasurementError
 from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
 from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
-from kernmodel.processes import ClosedAtEnd, start, stop, wait
+from kernmodel.processes import ClosedAtEnd, scratch_folder, start, stop, wait
 from kernmodel.value_types import dataclass
 
 HARNESS = Path(__file__).parent / "native" / "harness.c"
@@ -130,8 +130,8 @@ class Harness(ClosedAtEnd):
         if command is None:
             raise MeasurementError("no C compiler is there", todo="install gcc or clang; what is measured runs in C")
         self.program = b""
-        with tempfile.TemporaryDirectory(prefix="kernmodel-") as folder:
-            binary = _built(Path(folder), command, objects or {}, flags)
+        with scratch_folder() as folder:
+            binary = _built(folder, command, objects or {}, flags)
             if objects:
                 self.program = binary.read_bytes()
             self._child = subprocess.Popen(
