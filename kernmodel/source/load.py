@@ -179,7 +179,7 @@ def list_nests(
     found = []
     for one in functions:
         before: Chain | None = None
-        for number, chain in enumerate(chains(one), 1):
+        for number, chain in enumerate(chains(one, program), 1):
             nest: LoopNest | SourceError
             try:
                 nest = build_nest(program, one, chain, text, Path(file).stem)

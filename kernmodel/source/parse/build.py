@@ -84,7 +84,7 @@ def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
     Raises:
         SourceError: none, or not this one; SeveralNestsError: several to choose from.
     """
-    found = chains(function)
+    found = chains(function, program)
     name = program.preprocessed.file if program.bare else f"{program.preprocessed.file}: {function.decl.name}"
     if not found:
         _refuse_other_loops(program, function)
@@ -103,7 +103,7 @@ def nest_at_line(program: Program, line: int) -> tuple[Node, Chain]:
     Raises:
         SourceError: none does.
     """
-    found = [(function, chain) for function in program.functions for chain in chains(function)]
+    found = [(function, chain) for function in program.functions for chain in chains(function, program)]
     for function, chain in found:
         first, last = lines_of(chain.inner, program) or (0, -1)
         if first <= line <= last and program.location(chain.inner).file == program.preprocessed.file:

@@ -6,12 +6,12 @@ until something has converged, only repeats what stands in it: its chains begin 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import filterfalse
 
 from kernmodel.source.parse.standard_headers import is_known_function
-from kernmodel.source.parse.syntax import Node, c_ast, statements, walk
+from kernmodel.source.parse.syntax import Node, Program, c_ast, statements, walk
 from kernmodel.source.parse.tree import called_name
 from kernmodel.value_types import dataclass
 
@@ -61,13 +61,13 @@ class Chain:
         return self.levels[-1].statement
 
 
-def chains(function: Node) -> tuple[Chain, ...]:
+def chains(function: Node, program: Program) -> tuple[Chain, ...]:
     """The chains of loops of a function in the order of the source."""
-    return tuple(_inside(function.body, Chain(())))
+    return tuple(_inside(function.body, Chain(()), program.expressions))
 
 
-def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
-    """The chains in a body that is executed within the loops `above`."""
+def _inside(body: Node | None, above: Chain, known: Collection[str]) -> Iterator[Chain]:
+    """The chains in a body that is executed within the loops `above`; `known`: functions that are expressions."""
     opened, conditions = _opened(body)
     places = [place for place, item in enumerate(opened) if _is_loop(item)]
     inner = [innermost(opened[place]) for place in places]
@@ -86,25 +86,27 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
             around = replace(above, passed=(*above.passed, *opened[:place]))
         others = [node for found in (*inner[:number], *inner[number + 1 :]) for node in found]
         around = replace(around, beside=(*around.beside, *others))
-        yield from _of_loop(loop, around if above.levels else replace(around, beside=()))
+        yield from _of_loop(loop, around if above.levels else replace(around, beside=()), known)
 
 
-def _of_loop(loop: Node, above: Chain) -> Iterator[Chain]:
+def _of_loop(loop: Node, above: Chain, known: Collection[str]) -> Iterator[Chain]:
     opened, _ = _opened(loop.stmt)
     if not any(map(_is_loop, opened)):
         level = Level(loop, tuple(statements(loop.stmt)), ())
         yield replace(above, levels=(*above.levels, level))
     elif (
-        not _counts(loop) or _changes_steps(loop) or calls_unknown(loop.init, loop.cond, *filterfalse(_is_loop, opened))
+        not _counts(loop)
+        or _changes_steps(loop)
+        or calls_unknown(known, loop.init, loop.cond, *filterfalse(_is_loop, opened))
     ):
         # how often it runs, or what the call does to caches and variables, is not known: nothing is carried over
         passed = above.passed
         for level in above.levels:
             passed += (*level.passed, *level.before)
         outer = (*above.repeated, *(level.statement for level in above.levels), loop)
-        yield from _inside(loop.stmt, Chain((), passed, outer, (), above.conditions))
+        yield from _inside(loop.stmt, Chain((), passed, outer, (), above.conditions), known)
     else:
-        yield from _inside(loop.stmt, replace(above, levels=(*above.levels, Level(loop, (), ()))))
+        yield from _inside(loop.stmt, replace(above, levels=(*above.levels, Level(loop, (), ()))), known)
 
 
 def _is_loop(item: Node) -> bool:
@@ -213,7 +215,8 @@ def innermost(node: Node) -> tuple[Node, ...]:
     return tuple(loop for loop in loops if not holds_loop(loop.stmt))
 
 
-def calls_unknown(*nodes: Node | None) -> bool:
-    """Whether a function is called that is neither one of <math.h> nor a minimum or maximum."""
+def calls_unknown(known: Collection[str], *nodes: Node | None) -> bool:
+    """Whether a function is called that is neither known nor one of <math.h>, a minimum or maximum."""
     parts = (part for node in nodes if node is not None for part in walk(node))
-    return any(isinstance(part, c_ast.FuncCall) and not is_known_function(called_name(part)) for part in parts)
+    names = (called_name(part) for part in parts if isinstance(part, c_ast.FuncCall))
+    return any(name not in known and not is_known_function(name) for name in names)

@@ -269,6 +269,7 @@ class Rewriter:
                 types.take(node)
         for node in walk(function):
             self._note_several(node)
+        self._note_copies(function)
 
     def _note_several(self, node: Node) -> None:
         """A pointer that is indexed, or moves, points at an array of structures, not at one."""
@@ -283,6 +284,16 @@ class Rewriter:
                 self.several.add(node.name)
         elif isinstance(node, c_ast.BinaryOp) and isinstance(node.left, c_ast.ID):
             self.several.add(node.left.name)
+
+    def _note_copies(self, function: Node) -> None:
+        """Of pointers that one is set to, `b = a`, all point at arrays of structures if one does."""
+        pairs = []
+        for node in walk(function):
+            if isinstance(node, c_ast.Decl) and isinstance(node.init, (c_ast.ID, c_ast.Cast)):
+                pairs.append({node.name, getattr(without_casts(node.init), "name", None)})
+        pairs = [pair for pair in pairs if all(name in self._variables for name in pair)]
+        while any(pair & self.several and not pair <= self.several for pair in pairs):
+            self.several.update(*(pair for pair in pairs if pair & self.several))
 
     def look(self, function: Node) -> None:
         """Learn which members of arrays of structures a function uses, which decides into which parts they fall."""

@@ -22,7 +22,9 @@ from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.jumps import structure_jumps
 from kernmodel.source.parse.library_calls import rewrite_library_calls
+from kernmodel.source.parse.member_pointers import follow_member_pointers
 from kernmodel.source.parse.preprocess import Preprocessed, header_of, preprocess
+from kernmodel.source.parse.standard_headers import is_known_function
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.parse.tree import (
     LOOPS,
@@ -102,6 +104,11 @@ class Program:
         """By the name of a function, each function that calls it, with the call."""
         return self.once(_calls, self.functions)
 
+    @property
+    def expressions(self) -> frozenset[str]:
+        """The functions that only return the value of an expression, in which nothing else is called than such."""
+        return self.once(_expressions, self.functions)
+
     def writes(self, node: Node) -> tuple[tuple[str, Node], ...]:
         """The `written_names` of a part of the tree."""
         return self.once(_writes, node)
@@ -174,6 +181,9 @@ def parse_program(
         rewrite_loops(function)
         unwrap(function)
     inline_calls(functions)
+    for function in functions:
+        # what was inlined has pointers of its own
+        follow_member_pointers(function)
     if not bare:
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
@@ -209,6 +219,20 @@ def _calls(functions: Sequence[Node]) -> dict[str, list[tuple[Node, Node]]]:
             if isinstance(node, c_ast.FuncCall):
                 found.setdefault(called_name(node), []).append((caller, node))
     return found
+
+
+def _expressions(functions: Sequence[Node]) -> frozenset[str]:
+    bodies = {function.decl.name: list(statements(function.body)) for function in functions}
+    calls = {
+        name: {called_name(part) for part in walk(body[0]) if isinstance(part, c_ast.FuncCall)}
+        for name, body in bodies.items()
+        if len(body) == 1 and isinstance(body[0], c_ast.Return)
+    }
+    while True:
+        kept = {name: own for name, own in calls.items() if all(one in calls or is_known_function(one) for one in own)}
+        if len(kept) == len(calls):
+            return frozenset(kept)
+        calls = kept
 
 
 def _writes(node: Node) -> tuple[tuple[str, Node], ...]:
