@@ -79,8 +79,9 @@ def _charts(
     beside: Callable[[RooflineAnswer], RooflineAnswer],
 ) -> Part[RooflineAnswer]:
     here = [replace(nest, machine=machine) for nest in nests]
+    sizes = {name: value for nest in nests for name, value in nest.sizes.items()}
     try:
-        answer = chart_kernels(ChartRequest(machine, MODELS), here, code, (nests[0].sizes,), stages=stages)
+        answer = chart_kernels(ChartRequest(machine, MODELS), here, code, (sizes,), stages=stages)
     except KernmodelError as error:
         return Part(None, str(error))
     answer = beside(answer)

@@ -165,5 +165,7 @@ def test_sizes_that_only_some_nests_have_are_given_for_all(tmp_path: Path) -> No
     found = tuple(iter(km.ecm_nests(path, "clx", t_n=200, m=300)))
     assert not [one.answer for one in found if isinstance(one.answer, KernmodelError)]
     assert "not counted" not in " ".join(note.text for one in found for note in one.notes)
+    charted = km.roofline_chart(str(path), machine="clx", model="hierarchical", t_n=200, m=300)
+    assert "left out" not in charted.text() and "add nest 2" in charted.text()
     with pytest.raises(KernmodelError, match="no macro or parameter other"):
         tuple(iter(km.ecm_nests(path, "clx", t_n=200, m=300, other=1)))

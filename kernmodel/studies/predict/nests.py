@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, SeveralNestsError
 
 if TYPE_CHECKING:
+    from kernmodel.source.load import FoundNest
     from kernmodel.source.model import LoopNest, Stated
     from kernmodel.studies.predict.request import KernelRequest
 
@@ -64,8 +65,10 @@ def size_symbols(kernel: KernelRequest) -> tuple[str, ...]:
 
 
 def nests_of(kernel: KernelRequest) -> tuple[KernelRequest, ...]:
-    """The request for each nest of a file or function of which none is chosen; the one request where it has one."""
+    """The request for each nest of a file or function of which none is chosen, with its own of the sizes given; the one
+    request where it has one."""
     from kernmodel.source.load import find_nests
+    from kernmodel.source.model import LoopNest
 
     try:
         read_nest(kernel)
@@ -74,7 +77,13 @@ def nests_of(kernel: KernelRequest) -> tuple[KernelRequest, ...]:
         found = find_nests(
             kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
         )
-        return tuple(replace(kernel, nest=one.number, function=one.function or None) for one in found)
+        sizes = sizes_of_any(one.nest for one in found if isinstance(one.nest, LoopNest))
+
+        def request(one: FoundNest) -> KernelRequest:
+            own = own_sizes([one.nest], kernel.sizes, sizes) if isinstance(one.nest, LoopNest) else kernel.sizes
+            return replace(kernel, nest=one.number, function=one.function or None, sizes=own)
+
+        return tuple(map(request, found))
     except KernmodelError:
         pass  # whoever reads it says so
     return (kernel,)
@@ -105,10 +114,22 @@ def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, in
     return sizes, fixed | {name: point[name] for name in deciding_names(nest, point)} | sizes
 
 
-def own_sizes(nests: Iterable[LoopNest], given: Sizes, sizes_of_any: Container[str]) -> dict[str, int]:
-    """The sizes given without those that other nests have and none of these: `sizes_of` refuses what no nest has."""
+def sizes_of_any(nests: Iterable[LoopNest]) -> set[str]:
+    """The names that may be given where these nests are asked for together."""
+    from kernmodel.source.model import ROW_LENGTH
+
+    return {ROW_LENGTH}.union(*(nest.symbols for nest in nests))
+
+
+def own_sizes(nests: Iterable[LoopNest], given: Sizes, known: Container[str]) -> dict[str, int]:
+    """The sizes given without those that others of the nests asked for have and none of these: `sizes_of` refuses what
+    no nest has.
+
+    Args:
+        known: `sizes_of_any` of all nests.
+    """
     own = {name for nest in nests for name in (*nest.symbols, *nest.defaults)}
-    return {name: value for name, value in given.items() if name in own or name not in sizes_of_any}
+    return {name: value for name, value in given.items() if name in own or name not in known}
 
 
 def alike(nest: LoopNest, points: Sequence[Sizes]) -> tuple[tuple[Sizes, ...], ...]:

@@ -153,14 +153,14 @@ def chart_kernels(
     mix = _given_mix(request)
     subjects: list[Subject] = []
     failed: dict[str, KernmodelError] = {}
-    for kernel, own in zip(kernels, _own_points([kernel.kernel for kernel in kernels], points), strict=True):
+    for kernel, own in zip(kernels, _own_points(kernels, points), strict=True):
         beside = sum((one.kernel, one.function) == (kernel.kernel, kernel.function) for one in kernels) > 1
         number = nest_suffix(kernel.nest) if beside else ""
         try:
             made = _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request, stages)
             subjects += [replace(one, name=one.name + number) for one in made]
         except KernmodelError as error:
-            failed[label_of(kernel) if number else kernel.kernel] = error
+            failed[label_of(kernel)] = error
     if not subjects:
         raise next(iter(failed.values()))
     return _charted(request, machine, cores, _named(subjects), failed)
@@ -428,18 +428,24 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
     return Subject(name, case, None, None, None, {}, found.loop, found.origin, found.notes)
 
 
-def _own_points(kernels: Sequence[str], points: Sequence[Mapping[str, int]]) -> list[tuple[Mapping[str, int], ...]]:
-    """The points of each kernel, without the sizes that it lacks and another kernel has."""
+def _own_points(
+    kernels: Sequence[KernelRequest], points: Sequence[Mapping[str, int]]
+) -> list[tuple[Mapping[str, int], ...]]:
+    """The points of each kernel, without the sizes that it lacks and another kernel has: those that are not asked of
+    it, and those that its text does not name."""
     if len(kernels) == 1 or not points[0]:
         return [tuple(points) for _ in kernels]
     from kernmodel.source.text import find_source
 
-    texts = [find_source(kernel)[0] for kernel in kernels]
+    texts = [find_source(kernel.kernel)[0] for kernel in kernels]
     had = [{name for name in points[0] if re.search(rf"\b{re.escape(name)}\b", text)} for text in texts]
     lost = set(points[0]) - set().union(*had)  # sizes of no kernel stay, for the error that names them
     found: list[tuple[Mapping[str, int], ...]] = []
-    for own in had:
-        kept = ({name: value for name, value in point.items() if name in own | lost} for point in points)
+    for kernel, own in zip(kernels, had, strict=True):
+        kept = (
+            {name: value for name, value in point.items() if name in kernel.sizes and name in own | lost}
+            for point in points
+        )
         found.append(tuple({tuple(point.items()): point for point in kept}.values()))
     return found
 

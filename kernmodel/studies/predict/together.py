@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.source.nest.sequence import NestSequence
 from kernmodel.studies.predict.memo import Memo
-from kernmodel.studies.predict.nests import own_sizes, sizes_at
+from kernmodel.studies.predict.nests import own_sizes, sizes_at, sizes_of_any
 from kernmodel.traffic.model import SYMBOLIC, Difference, Traffic
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 
@@ -45,7 +45,7 @@ class Together:
     def sizes(self) -> tuple[dict[str, int], ...]:
         """The sizes of each nest."""
         nests = self.sequence.nests
-        known = {name for nest in nests for name in nest.symbols}
+        known = sizes_of_any(nests)
         return tuple(sizes_at(nest, own_sizes([nest], self.point, known))[0] for nest in nests)
 
     def sized(self, number: int, line_bytes: int) -> SizedNest:

@@ -12,7 +12,7 @@ from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
 from kernmodel.source.model import ROW_LENGTH, LoopNest
 from kernmodel.source.nest.sequence import sequence_of
-from kernmodel.studies.predict.nests import own_sizes, sizes_at, stated_of
+from kernmodel.studies.predict.nests import own_sizes, sizes_at, sizes_of_any, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.predict.together import Together
@@ -103,8 +103,8 @@ def _each(
         kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
     )
     modelled = [one.nest for one in found if not isinstance(one.nest, SourceError)]
-    sizes_of_any = {ROW_LENGTH}.union(*(nest.symbols for nest in modelled))
-    among = _among(found, kernel.sizes, sizes_of_any)
+    given = sizes_of_any(modelled)
+    among = _among(found, kernel.sizes, given)
     failed: list[NestAnswer[Answer]] = []
     any_answer = False
     for one in found:
@@ -112,7 +112,7 @@ def _each(
         try:
             known = among.get((one.function, one.number))
             nest = _nest_of(one, known, alone=sum(other.function == one.function for other in found) == 1)
-            asked = replace(asked, sizes=own_sizes([nest], kernel.sizes, sizes_of_any))
+            asked = replace(asked, sizes=own_sizes([nest], kernel.sizes, given))
             made = answer(asked, nest, known)
             sizes, _ = sizes_at(nest, asked.sizes)
             outcome = NestAnswer(one, made, iterations_per_sweep(nest, sizes))
@@ -147,7 +147,7 @@ _NOT_COUNTED = Note(
 
 
 def _among(
-    found: Sequence[FoundNest], sizes: Mapping[str, int], sizes_of_any: Container[str]
+    found: Sequence[FoundNest], sizes: Mapping[str, int], known_sizes: Container[str]
 ) -> dict[tuple[str, int], Among]:
     """By function and number, the nests that are executed with a nest: those of its function, or of the innermost loop
     that only repeats it. Nests that stand alone, or with one that is not modelled, are left out."""
@@ -161,15 +161,15 @@ def _among(
         ]
         key = one.function, one.repeating
         if key not in known:
-            known[key] = _together(mine, sizes, sizes_of_any)
+            known[key] = _together(mine, sizes, known_sizes)
         together = known[key]
         among[one.function, one.number] = None if together is None else (together, mine.index(one))
     return among
 
 
-def _together(found: Sequence[FoundNest], sizes: Mapping[str, int], sizes_of_any: Container[str]) -> Together | None:
+def _together(found: Sequence[FoundNest], sizes: Mapping[str, int], known_sizes: Container[str]) -> Together | None:
     nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
     if len(nests) < max(2, len(found)) or any(ROW_LENGTH in nest.symbols for nest in nests):
         return None
     names = [str(one.number) for one in found]
-    return Together(sequence_of(nests, names, [one.common for one in found]), own_sizes(nests, sizes, sizes_of_any))
+    return Together(sequence_of(nests, names, [one.common for one in found]), own_sizes(nests, sizes, known_sizes))
