@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -163,6 +164,30 @@ def test_lines_that_are_written_back_hide_what_loads_wait_for() -> None:
     assert transfer_times(machine, streams_of(machine, misses), written, {}) == plain
     longer = transfer_times(machine, streams_of(machine, misses), moved, {})
     assert longer[-1].cycles > transfer_times(machine, streams_of(machine, MissParameters()), moved, {})[-1].cycles
+
+
+ZEN3_BESIDE = (9.57, 9.97, 11.44, 13.25, 14.73, 16.20, 17.88, 19.64, 21.76)
+"""One line from memory beside 0 to 8 lines of L2, as a guest on Milan was probed."""
+ZEN3_SEVERAL = {(2, 0, 8): 27.0, (3, 0, 8): 33.9, (1, 1, 4): 22.2, (1, 1, 8): 27.8}
+"""Passes by lines that are loaded from memory, only written, and of L2, by benchmarks/memory_parallelism.py there."""
+
+
+def test_several_lines_from_memory_beside_lines_of_l2() -> None:
+    """Measured passes of which the figures beside one line say nothing by themselves."""
+    plain = load_machine(str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"))
+    probed = replace(plain, paths=(replace(plain.paths[0], beside_memory=ZEN3_BESIDE), *plain.paths[1:]))
+    off: dict[str, list[float]] = {"plain": [], "probed": []}
+    for (loaded, written, inner), measured in ZEN3_SEVERAL.items():
+        lines = loaded + written
+        moved = _moved(plain, lines + inner, lines, lines)
+        memory = replace(moved.paths[-1], stores=1.0 * written, write_allocates=1.0 * written)
+        moved = replace(moved, paths=(*moved.paths[:-1], memory))
+        for name, machine in (("plain", plain), ("probed", probed)):
+            times = transfer_times(machine, streams_of(machine, MissParameters()), moved, {})
+            cycles = evaluate(machine.overlap, {time.name: time.cycles for time in times})
+            off[name].append(abs(cycles / measured - 1))
+    assert max(off["probed"]) < 0.2
+    assert sum(off["probed"]) < 0.8 * sum(off["plain"])
 
 
 def test_where_transfers_add_up_lines_beside_memory_are_not_counted_twice() -> None:
