@@ -185,7 +185,8 @@ def _spelled_as_c(text: str) -> str:
     plain = _HEADER.sub(blanked, without_comments(text, strings=False))
     for spelling, meaning in _PLAIN.items():
         plain = re.sub(rf"\b{spelling}\b", meaning.ljust(len(spelling)), plain)
-    plain = re.sub(rf"\bstd\s*::\s*(?=(?:{'|'.join(MATH_FUNCTIONS)})[fl]?\b)", blanked, plain)
+    names = "|".join((*MATH_FUNCTIONS, "memcpy", "memmove", "memset"))
+    plain = re.sub(rf"\bstd\s*::\s*(?=(?:{names})[fl]?\b)", blanked, plain)
     plain = _CAST.sub(lambda match: f"({match[1]})".ljust(len(match[0])), plain)
     plain = _CALLED_TYPE.sub(r"\1(\2)\3(", plain)
     return _with_choices(plain)

@@ -10,7 +10,7 @@ import pytest
 
 import kernmodel as km
 from kernmodel.errors import KernmodelError
-from kernmodel.source.load import find_nests, parse_kernel
+from kernmodel.source.load import find_nests, load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 
 TEXT = """
@@ -115,3 +115,18 @@ def test_the_code_of_a_copy_is_a_loop_over_vectors_whatever_the_flags(flags: str
     code = km.CodeOptions(compiler="gcc", flags=flags.split())
     # 64 bytes are two loads and two stores of 32 bytes; one store starts in a cycle, two loads do
     assert km.ecm(text, "clx", sizes={"n": 300_000}, code=code).answer.prediction.t_nol == pytest.approx(1.0)
+
+
+def test_text_that_declares_the_functions_itself_is_compiled() -> None:
+    text = TEXT.replace("CALL", "memcpy(c, d, n * sizeof(double));")
+    own = "extern void *memcpy (void *__restrict to, const void *__restrict from, unsigned long n);"
+    found = km.ecm(text.replace("#include <string.h>", own), "clx", sizes={"n": 300_000})
+    assert found.answer.prediction.t_nol == pytest.approx(1.0)
+
+
+def test_the_functions_of_cstring_are_those_of_string_h(tmp_path: Path) -> None:
+    file = tmp_path / "copies.cpp"
+    file.write_text("""#include <cstring>
+    void f(int n, double *a, const double *b) { for (int i = 0; i < n; i++) std::memcpy(a + 100 * i, b, 800); }
+    """)
+    assert [str(loop.stop) for loop in load_kernel(str(file)).loops] == ["n", "100"]

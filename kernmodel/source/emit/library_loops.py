@@ -16,6 +16,7 @@ from kernmodel.source.text import without_comments
 
 _CALL = pattern(r"\b(?:__builtin_{1,3})?(memcpy|memmove|memset|bzero)(?:_chk)?\s*\(")
 _OWN = r"\b(?:memcpy|memmove|memset|bzero)\s*\([^;{}()]*\)\s*\{"
+_DECLARED = pattern(r"(\bvoid\s*\*?\s*)(memcpy|memmove|memset|bzero)(\s*\()")
 _EACH = (
     "for (unsigned long km_i = 0; km_i + sizeof(km_vector) <= km_n; km_i += sizeof(km_vector)) "
     "*(km_vector *)(km_to + km_i) = "
@@ -43,12 +44,14 @@ def with_library_loops(text: str, file: str) -> str:
     if not _CALL.search(bare) or pattern(_OWN).search(bare):
         return text
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
-    return "\n".join((*_macros(), f'# 1 "{quoted}"', text))
+    # preprocessed text declares the functions itself: a name in brackets is no macro
+    declares = _DECLARED.search(bare) is not None
+    return "\n".join((*_macros(headers=not declares), f'# 1 "{quoted}"', _DECLARED.sub(r"\1(\2)\3", text)))
 
 
-def _macros() -> Iterator[str]:
+def _macros(*, headers: bool) -> Iterator[str]:
     # their declarations must stand before the macros
-    for header in ("string.h", "strings.h"):
+    for header in ("string.h", "strings.h") if headers else ():
         yield f"#if __has_include(<{header}>)\n#include <{header}>\n#endif"
     yield "enum { km_widest = __BIGGEST_ALIGNMENT__ < 32 ? __BIGGEST_ALIGNMENT__ : 32 };"
     yield "typedef char km_vector __attribute__((vector_size(km_widest), aligned(1), may_alias));"

@@ -67,13 +67,12 @@ class _Place:
 
 def copies_as_loops(functions: Sequence[Node], globals_: Sequence[Node], values: Mapping[str, int]) -> None:
     """Write the calls in all functions as loops; `values`: of macros that stayed names."""
-    own = {function.decl.name for function in functions}
     for function in functions:
         if any(map(_is_call, walk(function.body))):
             types = Types(values)
             for node in globals_:
                 types.take(node)
-            _Copies(Rewriter(types, globals_, function), own).function(function)
+            _Copies(Rewriter(types, globals_, function)).function(function)
 
 
 def is_copying(name: str) -> bool:
@@ -92,8 +91,8 @@ def _plain(name: str) -> str:
 class _Copies:
     """Writes the calls of one function as loops."""
 
-    def __init__(self, names: Rewriter, own: set[str]) -> None:
-        self._names, self._types, self._own = names, names.types, own
+    def __init__(self, names: Rewriter) -> None:
+        self._names, self._types = names, names.types
         self._loops = 0
 
     def function(self, function: Node) -> None:
@@ -109,7 +108,7 @@ class _Copies:
     def _statement(self, node: Node) -> Node:
         """What a statement becomes."""
         call = without_casts(node)
-        if not _is_call(call) or called_name(call) in self._own or not call.args:
+        if not _is_call(call) or not call.args:
             return node
         name, arguments = _plain(called_name(call)), call.args.exprs
         with suppress(UnknownLayoutError):
