@@ -749,9 +749,11 @@ def _beside_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -
     found = _beside_lines(machine, streams, traffic) if streams else {}
     if sum(found.values()) >= _NOTABLE:
         parts = " and ".join(f"{cycles:.1f} cy/CL beside lines that lie in {level}" for level, cycles in found.items())
-        text = (
-            f"lines from memory take longer than by themselves, {parts}, as was measured on one machine with this core"
+        own = {path.outer for path in machine.paths if path.beside_memory}
+        where = (
+            "on this machine (beside_memory of its file)" if own >= found.keys() else "on one machine with this core"
         )
+        text = f"lines from memory take longer than by themselves, {parts}, as was measured {where}"
         yield Note("beside-memory", text, "assumption")
 
 

@@ -15,7 +15,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penalties, with_cores
-from kernmodel.models.ecm import transfer_time, transfer_times, utilization
+from kernmodel.models.ecm import _beside_notes, transfer_time, transfer_times, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
@@ -186,6 +186,8 @@ def test_several_lines_from_memory_beside_lines_of_l2() -> None:
             times = transfer_times(machine, streams_of(machine, MissParameters()), moved, {})
             cycles = evaluate(machine.overlap, {time.name: time.cycles for time in times})
             off[name].append(abs(cycles / measured - 1))
+            told = [note.text for note in _beside_notes(machine, moved, streams_of(machine, MissParameters()))]
+            assert ["beside_memory of its file" in text for text in told] == [True] * (name == "probed")
     assert max(off["probed"]) < 0.2
     assert sum(off["probed"]) < 0.8 * sum(off["plain"])
 
