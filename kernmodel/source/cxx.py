@@ -51,6 +51,7 @@ _CAST = pattern(r"\b(?:static|const|reinterpret)_cast\s*<([^<>()]*)>")
 _VALUE = r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))"
 """Behind what a value stands."""
 _MACRO = pattern(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+_ONCE = pattern(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 _NAMESPACE = pattern(r"\bnamespace\s+(\w+)\s*\{")
 _CALLED_TYPE = pattern(rf"{_VALUE}(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?!\s*[*)])")
 _TYPE = pattern(r"\btypedef\s+[\w ]+?\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*[\w:\s]+;")
@@ -110,18 +111,22 @@ def refusal(text: str, file: str, name: str) -> UnsupportedKernelError | None:
     return UnsupportedKernelError(what, where=Location(file, found[0]), todo=todo)
 
 
-def with_headers(text: str, file: str, include: Sequence[str] = ()) -> str:
-    """The text for a compiler of C: with its own headers in the place of their `#include`, those in C++ as C, and
-    without those that are missing."""
+def with_headers(text: str, file: str, include: Sequence[str] = (), within: tuple[str, ...] = ()) -> str:
+    """The text for a compiler of C: with its own headers in the place of their `#include`, those in C++ as C; of a text
+    in C++ without those that are missing. `within`: the headers around it, which are not put into themselves."""
 
     def read(match: re.Match[str]) -> str:
         for folder in (Path(file).parent, *map(Path, include)):
             path = folder / match[1]
+            if str(path) in within:
+                return ""
             if path.is_file():
                 line = text.count("\n", 0, match.start()) + 2
-                inside = with_headers(as_c(read_source(path), str(path)), str(path), include)
-                return f'#line 1 "{path}"\n{inside}\n#line {line} "{file}"'
-        return ""
+                inside = with_headers(as_c(read_source(path), str(path)), str(path), include, (*within, str(path)))
+                once = re.sub(r"\W", "_", f"HEADER{path}")
+                start, end = (f"#ifndef {once}\n#define {once}\n", "\n#endif") if _ONCE.search(inside) else ("", "")
+                return f'{start}#line 1 "{path}"\n{_ONCE.sub("", inside)}{end}\n#line {line} "{file}"'
+        return "" if is_cxx(text, file) or isinstance(text, Translated) else match[0]
 
     return OWN_HEADER.sub(read, text)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import kernmodel as km
 from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, quick_compilable
 from kernmodel.source.load import parse_kernel
@@ -112,3 +113,19 @@ def test_quick_way_imports_neither_parser_nor_sympy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("defines", [{}, {"COUNT": 500}])
+def test_static_variables_of_headers_are_not_taken_for_constants(defines: dict[str, int], tmp_path: Path) -> None:
+    state = '#pragma once\n#include "other.h"\n#ifndef COUNT\n#define COUNT 400\n#endif\nstatic int points[3];\n'
+    (tmp_path / "state.h").write_text(state + "static double u[COUNT], v[COUNT];\n")
+    (tmp_path / "other.h").write_text('#pragma once\n#include "state.h"\n')
+    (tmp_path / "k.c").write_text(
+        """#include "state.h"
+        #include "state.h"
+        static void add(void) { for (int i = 1; i <= points[0] - 2; i++) u[i] = u[i] + v[i]; }
+        int main(void) { points[0] = COUNT; add(); return 0; }
+        """
+    )
+    nest = km.Nest(tmp_path / "k.c", function="add")
+    assert km.ecm(nest, "clx", points_0=300, **defines).answer.loop.instructions

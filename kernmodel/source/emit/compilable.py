@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from kernmodel.source.cxx import needed_declarations, with_headers
-from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, missing_headers
+from kernmodel.source.emit.whole_function import (
+    compilable_function,
+    compiler_defines,
+    has_static_variables,
+    missing_headers,
+)
 from kernmodel.source.load import Defines
 from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.preprocess import preprocess
@@ -40,6 +45,8 @@ def compilable_source(nest: LoopNest, defines: Defines | None = None, include: S
         text = nest.text
         if hasattr(text, "refused"):
             text = needed_declarations(with_headers(text, nest.file, include), nest.function)
+        elif has_static_variables(text, nest.file, include):
+            text = with_headers(text, nest.file, include)
         return compilable_function(text, nest.file, compiler_defines(text, given), nest.function)
     program = parse_program(nest.text, nest.file, given, include)
     return _wrapped(nest, program)

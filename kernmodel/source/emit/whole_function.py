@@ -6,7 +6,8 @@ Nothing here imports pycparser. Text that is no visible whole function goes thro
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from kernmodel.patterns import pattern
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_HEADERS, STANDARD_TYPEDEFS
@@ -15,6 +16,7 @@ from kernmodel.source.text import (
     find_source,
     function_bodies,
     other_bodies_blanked,
+    read_source,
     refuse_other_languages,
     top_level_words,
     without_comments,
@@ -25,6 +27,7 @@ _WORD = pattern(r"[A-Za-z_]\w*")
 _TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|const)"
 _TYPE_NAME = r"(?!(?:return|else|do|goto|case|sizeof|typedef)\b)[A-Za-z_]\w*"
 _INCLUDED = pattern(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
+_STATIC = pattern(r"^[ \t]*static\s+[\w\s*]+[\w\]]\s*(?:\[[^;(){}]*\])?\s*(?:,[^;(){}]*)?;", re.MULTILINE)
 _LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
 
 
@@ -48,9 +51,24 @@ def quick_compilable(name_or_path: str, defines: Collection[str] = (), *, functi
         return None
     if hasattr(text, "refused") and _INCLUDED.search(text):
         return None  # its headers may be C++ too
-    if defines and any(name not in STANDARD_HEADERS for name in _INCLUDED.findall(text)):
+    own = [name for name in _INCLUDED.findall(text) if name not in STANDARD_HEADERS]
+    if own and (defines or has_static_variables(text, file)):
         return None
     return compilable_function(text, file, defines, function)
+
+
+def has_static_variables(text: str, file: str, include: Sequence[str] = (), seen: frozenset[str] = frozenset()) -> bool:
+    """Whether own headers of a file hold `static` variables: a compiler that sees one function alone would take those
+    that this does not write for constants, and drop the loops that they bound."""
+    for name in _INCLUDED.findall(text):
+        paths = [folder / name for folder in (Path(file).parent, *map(Path, include))]
+        path = next((path for path in paths if path.is_file()), None)
+        if name in STANDARD_HEADERS or path is None or str(path) in seen:
+            continue
+        inside, seen = read_source(path), seen | {str(path)}
+        if _STATIC.search(without_comments(inside)) or has_static_variables(inside, str(path), include, seen):
+            return True
+    return False
 
 
 def compilable_function(text: str, file: str, defines: Collection[str] = (), function: str | None = None) -> str:
