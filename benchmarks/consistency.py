@@ -24,7 +24,7 @@ from pathlib import Path
 import kernmodel as km
 from kernmodel.errors import KernmodelError
 from kernmodel.machine.load import load_machine
-from kernmodel.models.chart import DEPENDENCY, Roofline
+from kernmodel.models.chart import Roofline
 from kernmodel.resources import carried_files
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.sizes import sizes_of
@@ -159,8 +159,7 @@ def of_chart(subject: Subject, rooflines: Iterable[Roofline]) -> Facts:
     if subject.iterations_per_second is not None:
         yield "P", subject.iterations_per_second
     for found in rooflines:
-        # chains of several entries of a loop overlap, which the roof of one entry says of itself
-        if found.points and not found.unknown and found.bound_by != DEPENDENCY:
+        if found.points and not found.unknown:
             yield f"at most {found.model}", found.iterations_per_second
         for point in found.points:
             yield f"FLOP/s {point.predicted}", point.flop_per_second
@@ -179,7 +178,8 @@ def _report(case: Case) -> Facts:
 
 def _blocking(case: Case) -> Facts:
     if case.cache == "lc":
-        yield from of_answer(km.block(case.kernel, case.machine, **case.sizes).answer.before)
+        before = km.block(case.kernel, case.machine, **case.sizes).answer.before
+        yield "T_OL", before.prediction.t_ol  # its traffic counts lines at the ends of rows, too
 
 
 def _traffic(case: Case) -> Facts:

@@ -181,6 +181,7 @@ class Case:
         performance: FLOP/s predicted for `cores` cores (by the ECM model); None: the model's own bound is the point.
         mask_utilization: η of equation 4, the share of lanes that masked instructions compute.
         source_precisions: of the operations of the source, for the peaks where no mix tells them.
+        overlap: cycles of a source iteration by which chains of several rows overlap, as in the prediction.
     """
 
     machine: Machine
@@ -194,6 +195,7 @@ class Case:
     performance: float | None = None
     mask_utilization: float = 1.0
     source_precisions: tuple[Precision, ...] = ()
+    overlap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,9 @@ def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[Com
 
 
 DEPENDENCY = "loop-carried dependency"
-"""The roof of the longest chain of the kernel's own code from pass to pass, within one entry of the loop."""
+"""The roof of the longest chain of the kernel's own code from pass to pass."""
+
+_THROUGHPUT = "in-core throughput"
 
 
 def own_limits(case: Case) -> tuple[Limit, ...]:
@@ -363,14 +367,19 @@ def own_limits(case: Case) -> tuple[Limit, ...]:
     incore = case.incore
     if incore is None:
         return ()
-    found = {"in-core throughput": incore.throughput}
+    found = {_THROUGHPUT: incore.throughput}
     if incore.bound_by in ("front end", "scheduling"):
         found[incore.bound_by] = incore.prediction
     if incore.lcd is not None:
         found[DEPENDENCY] = incore.lcd.cycles
     passes = 1.0 / (incore.iterations_per_pass or 1.0)
     per_cycle = case.machine.clock_hz * case.cores
-    return tuple(Limit(name, cycles * passes / per_cycle) for name, cycles in found.items() if cycles > 0)
+    least = incore.throughput * passes
+    each = {
+        name: cycles * passes if name == _THROUGHPUT else max(least, cycles * passes - case.overlap)
+        for name, cycles in found.items()
+    }
+    return tuple(Limit(name, cycles / per_cycle) for name, cycles in each.items() if cycles > 0)
 
 
 def own_roofs(case: Case, flops: float) -> tuple[ComputeRoof, ...]:

@@ -97,6 +97,18 @@ def test_the_point_is_the_prediction_where_there_is_one() -> None:
     assert found.bound == pytest.approx(55.125e9 / 20)
 
 
+def test_chains_of_several_rows_raise_the_roof_of_their_dependency() -> None:
+    """A chain of 40 cycles, of which rows overlap 10, is no roof of 40; what the ports take stays one."""
+    roofs = {}
+    for overlap in (0.0, 10 / 8, 100.0):
+        found = hierarchical(triad(incore=incore(3, 1, 1, 40.0), overlap=overlap))
+        roofs[overlap] = {roof.name: roof.flop_per_second for roof in found.compute_roofs}
+    names = "loop-carried dependency", "in-core throughput"
+    chain, ports = ([roofs[overlap][name] for overlap in roofs] for name in names)
+    assert chain == pytest.approx([chain[0], chain[0] * 4 / 3, ports[0]])
+    assert ports == pytest.approx([ports[0]] * 3)
+
+
 def test_a_point_above_its_roof_is_explained() -> None:
     (note,) = original(triad(performance=1e10)).notes
     assert (note.code, note.kind) == ("point-above-roof", "assumption")

@@ -368,6 +368,7 @@ _PRECISIONS: Mapping[str, Precision] = {"double": "DP", "float": "SP"}
 
 
 def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_utilization: float) -> Subject:
+    work, outside = answer.prediction.work, answer.prediction.outside
     case = Case(
         machine=answer.machine,
         parameters=answer.parameters,
@@ -378,8 +379,8 @@ def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_uti
         incore=answer.incore,
         mix=instruction_mix(answer.loop) if mix is None else mix,
         mask_utilization=mask_utilization,
+        overlap=outside.overlap_cycles / work.iterations_per_unit if outside else 0.0,
     )
-    work = answer.prediction.work
     # without the bandwidth of every path there is no prediction to draw
     rate = answer.scaling[0].units_per_cycle * work.iterations_per_unit * work.clock_hz if answer.scaling else 0.0
     flops = demand(case).flops
