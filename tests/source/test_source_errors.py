@@ -267,3 +267,9 @@ def test_pointers_that_do_not_matter_to_the_nest_may_change(statements: str) -> 
 def test_a_syntax_error_in_the_only_function_is_told() -> None:
     with pytest.raises(SourceError, match=r"t\.c:2:\d+: syntax error"):
         parse_kernel("void f(int n, double *a) {\n  if (n) int = 0; {\n    a[0] = 1; } }\n", "t.c")
+
+
+def test_loops_that_count_nothing_name_the_option_that_counts_them() -> None:
+    text = "void f(double *a, int n) {\nfor (int i = 0; i < n; i++)\ndo a[i] *= 0.5; while (a[i] > 1.0);\n}"
+    with pytest.raises(SourceError, match=r"do-while in a loop nest .*--trip-count 3=N"):
+        parse_kernel(text, "x.c")

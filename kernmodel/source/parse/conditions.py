@@ -22,7 +22,8 @@ def refuse_jumps(found: Chain, scope: Scope) -> None:
     for node in _parts(found):
         if isinstance(node, (c_ast.While, c_ast.DoWhile)):
             keyword = "do-while" if isinstance(node, c_ast.DoWhile) else "while"
-            todo = "write it as a for loop with a counter"
+            line = scope.location(node).line
+            todo = f"say how often it runs (--trip-count {line}=N), or write it as a for loop with a counter"
             raise scope.unsupported(f"{keyword} in a loop nest is not supported", node, todo)
     _refuse_unconditional_ends(found, scope)
     passed: set[str] = set()
