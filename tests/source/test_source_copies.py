@@ -109,14 +109,16 @@ def test_traffic_by_hand(
     assert traffic(call, mode, tuple(sizes.items())) == pytest.approx((loads, stores), rel=0.01)
 
 
+@pytest.mark.parametrize("compiler", [pytest.param(one, marks=pytest.mark.needs(one)) for one in ("gcc", "clang")])
 @pytest.mark.parametrize("flags", ["-O1 -march=cascadelake", "-O3 -march=cascadelake"])
-def test_the_code_of_a_copy_is_a_loop_over_vectors_whatever_the_flags(flags: str) -> None:
+def test_the_code_of_a_copy_is_a_loop_over_vectors_whatever_the_flags(flags: str, compiler: str) -> None:
     text = TEXT.replace("CALL", "memcpy(c, d, n * sizeof(double));")
-    code = km.CodeOptions(compiler="gcc", flags=flags.split())
+    code = km.CodeOptions(compiler=compiler, flags=flags.split())
     # 64 bytes are two loads and two stores of 32 bytes; one store starts in a cycle, two loads do
     assert km.ecm(text, "clx", sizes={"n": 300_000}, code=code).answer.prediction.t_nol == pytest.approx(1.0)
 
 
+@pytest.mark.needs("gcc|clang")
 def test_text_that_declares_the_functions_itself_is_compiled() -> None:
     text = TEXT.replace("CALL", "memcpy(c, d, n * sizeof(double));")
     own = "extern void *memcpy (void *__restrict to, const void *__restrict from, unsigned long n);"
