@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -10,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from kernmodel import limits
+from kernmodel.cli.output import ARGUMENTS
 from kernmodel.cli.streams import spelled
 from kernmodel.errors import UsageError
 
@@ -63,7 +63,7 @@ class Command(PlainHelp):
         Raises:
             UsageError: an option that has one value is given twice: one of the two would not count.
         """
-        ctx.meta[_ARGUMENTS] = tuple(args)
+        ctx.meta[ARGUMENTS] = tuple(args)
         if not ctx.resilient_parsing:
             _, _, order = self.make_parser(ctx).parse_args(list(args))
             _refuse_repeated(order)
@@ -74,7 +74,7 @@ class Command(PlainHelp):
         return self._watched(ctx) if ctx.meta.get(_WATCHED) else super().invoke(ctx)
 
     def _watched(self, ctx: click.Context) -> NoReturn:
-        from kernmodel.cli.main import CLOSED_PIPE, INTERRUPTED, told
+        from kernmodel.cli.exit_status import CLOSED_PIPE, INTERRUPTED, told
         from kernmodel.cli.watch import watch
 
         _refuse_unwatched(ctx)
@@ -101,15 +101,6 @@ def _refuse_unwatched(ctx: click.Context) -> None:
         raise UsageError("standard input cannot be watched", where="--watch", todo="give a file")
     if given.get("kernel") is not None:
         kernel_path(given["kernel"])
-
-
-_ARGUMENTS = "kernmodel.arguments"
-
-
-def command_line() -> str:
-    """The command that runs, as a shell takes it."""
-    context = click.get_current_context()
-    return shlex.join([*context.command_path.split(), *context.meta[_ARGUMENTS]])
 
 
 def _refuse_repeated(order: list[click.Parameter]) -> None:

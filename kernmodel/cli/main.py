@@ -10,19 +10,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
 from kernmodel import __version__, limits
 from kernmodel.cli.command import no_limits_option
+from kernmodel.cli.exit_status import told
 from kernmodel.cli.lazy import LazyGroup
 from kernmodel.cli.output import write_error
-from kernmodel.cli.streams import flush_output, open_streams, settle_output
-from kernmodel.errors import KernmodelError
+from kernmodel.cli.streams import open_streams, settle_output
 
 COMPLETION_VARIABLE = "_KERNMODEL_COMPLETE"
-INTERRUPTED, CLOSED_PIPE, INTERNAL = 130, 141, 70
 
 COMMANDS = {
     "ecm": ("kernmodel.cli.ecm:ecm", "Predict the runtime of a loop kernel with the ECM model."),
@@ -109,30 +108,6 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def told(command: Callable[[], int]) -> int:
-    """The exit status of a command; what goes wrong is one message."""
-    try:
-        status = command()
-        flush_output()
-        return status
-    except KernmodelError as error:
-        return _fail(str(error), error.exit_status)
-    except click.ClickException as error:
-        return _fail(_usage_text(error), error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        return CLOSED_PIPE
-    except OSError as error:
-        what = error.strerror or str(error)
-        return _fail(f"{error.filename}: {what}" if error.filename else what, 1)
-    except (MemoryError, RecursionError) as error:
-        what = "the memory is not enough" if isinstance(error, MemoryError) else "the input is nested too deeply"
-        return _fail(f"{what}; give a smaller input", 1)
-    except Exception as error:  # the last resort: a bug must not look like the user's fault, nor end in a traceback
-        return _bug(error)
-
-
 def _say_what_is_slow() -> None:
     """Say once that an engine was not there, where one was asked for."""
     engines = sys.modules.get("kernmodel.engines")
@@ -155,25 +130,3 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     return 0
-
-
-def _usage_text(error: click.ClickException) -> str:
-    """click's message with the option it is about, and where to find help."""
-    text = error.format_message().rstrip(".").replace(" is not a valid integer range", " is not a whole number")
-    context = getattr(error, "ctx", None)
-    return f"{text}; see {context.command_path} -h" if context else text
-
-
-def _fail(text: str, status: int) -> int:
-    write_error(f"kernmodel: error: {text}")
-    return status
-
-
-def _bug(error: Exception) -> int:
-    if os.environ.get("KERNMODEL_DEBUG") == "1":
-        import traceback
-
-        write_error("".join(traceback.format_exception(error)))
-    what = f"{type(error).__name__}: {error}".splitlines()[0]
-    todo = "please report it with the command and the output of KERNMODEL_DEBUG=1"
-    return _fail(f"a bug in kernmodel ({what}); {todo}", INTERNAL)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
 
 from kernmodel.cli.streams import flush_output, write_output
 from kernmodel.errors import UsageError
@@ -102,10 +105,19 @@ def show_result(result: Result[Any], shown: Shown, *, picture: bool = True) -> N
     write_page(result, shown)
 
 
+ARGUMENTS = "kernmodel.arguments"
+"""Where a command keeps its arguments in click's context."""
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it."""
+    context = click.get_current_context()
+    return shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])
+
+
 def write_page(result: Result[Any], shown: Shown) -> None:
     """Write the page of a result where it is wanted."""
     if shown.page is not None:
-        from kernmodel.cli.command import command_line
         from kernmodel.output_files import write_file
 
         write_file(shown.page, result.html(unit=shown.unit, command=command_line()))

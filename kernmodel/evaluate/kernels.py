@@ -26,7 +26,7 @@ from kernmodel.evaluate.kernel_model import (
 )
 from kernmodel.models.ecm import refuse_unknown
 from kernmodel.source.emit.whole_function import compiler_defines
-from kernmodel.source.text import find_source
+from kernmodel.source.find import find_source
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.options import CacheMode

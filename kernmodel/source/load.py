@@ -12,13 +12,14 @@ from types import MappingProxyType
 from kernmodel.errors import Location, SeveralNestsError, SourceError
 from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import left_out, refusal
+from kernmodel.source.find import find_source
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import Chain, chains
 from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
-from kernmodel.source.text import find_source, is_description, kernel_path, other_bodies_blanked
+from kernmodel.source.text import is_description, kernel_path, other_bodies_blanked
 from kernmodel.value_types import dataclass
 
 Defines = Mapping[str, str | int]

@@ -61,41 +61,19 @@ def kernel_path(name_or_path: str) -> Path:
         return resolve(name_or_path, "kernels", Path(name_or_path).suffix, "kernel description")
     path = resolve(name_or_path, "kernels", ".c", "kernel")
     if path.suffix.lower() in _FORTRAN_ENDINGS:
-        raise _other_language("Fortran", Location(name_or_path))
+        raise other_language("Fortran", Location(name_or_path))
     return path
 
 
-def find_source(name_or_path: str) -> tuple[str, str]:
-    """Text and name of a kernel: of a file or a carried one, or the text that is given in its place.
-
-    Raises:
-        InputError: as `kernel_path`; SourceError: as `read_source`.
-    """
-    if isinstance(name_or_path, GivenText):
-        return _c_text(name_or_path.text, name_or_path), name_or_path
-    path = kernel_path(name_or_path)
-    return _c_text(read_source(path), str(path)), str(path)
+def has_cxx(text: str) -> bool:
+    """Whether a text has what only C++ has, outside comments."""
+    return _CXX.search(without_comments(text)) is not None
 
 
 def is_cxx(text: str, file: str) -> bool:
     """Whether a text is C++, by the name of its file or by what only C++ has."""
     suffix = Path(file).suffix if not isinstance(file, GivenText) else ""
-    return suffix.lower() in _CXX_ENDINGS or suffix == ".C" or bool(_CXX.search(without_comments(text)))
-
-
-def _c_text(text: str, file: str) -> str:
-    """A C++ text as C, where any of its functions with loops is C; as it stands where none is. A C text with the types
-    of parameters in their parentheses."""
-    if not is_cxx(text, file):
-        return with_prototypes(text)
-    from kernmodel.source.cxx import c_of_cxx
-
-    made = c_of_cxx(text, file)
-    if function_bodies(without_comments(made, directives=False)) or made.refused:
-        return made
-    if not _CXX.search(without_comments(text)):
-        raise _other_language("C++", Location(file))
-    return text
+    return suffix.lower() in _CXX_ENDINGS or suffix == ".C" or has_cxx(text)
 
 
 def read_source(path: Path) -> str:
@@ -121,10 +99,10 @@ def refuse_other_languages(text: str, file: str) -> None:
         raise SourceError("is empty", where=file, todo="give C source with a loop nest")
     cxx = _CXX.search(bare)
     if cxx:
-        raise _other_language("C++", Location(file, _line(bare, cxx.start())), cxx[0])
+        raise other_language("C++", Location(file, _line(bare, cxx.start())), cxx[0])
     fortran = _FORTRAN.search(bare)
     if fortran:
-        raise _other_language("Fortran", Location(file, _line(bare, fortran.start())), fortran[0].strip())
+        raise other_language("Fortran", Location(file, _line(bare, fortran.start())), fortran[0].strip())
 
 
 def blanked(match: re.Match[str]) -> str:
@@ -313,7 +291,8 @@ def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _other_language(language: str, where: Location, evidence: str = "") -> SourceError:
+def other_language(language: str, where: Location, evidence: str = "") -> SourceError:
+    """The error that a text is in another language, with what shows it."""
     said = f" ({' '.join(evidence.split())})" if evidence else ""
     return SourceError(
         f"is {language}{said}, but kernmodel reads C", where=where, todo="write the loop nest as a C function"

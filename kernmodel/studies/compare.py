@@ -97,7 +97,7 @@ def compare(
         KernmodelError: an unknown machine or kernel; what fails on single machines is in the results, unless it fails
             on all of them.
     """
-    from kernmodel.source.text import find_source
+    from kernmodel.source.find import find_source
 
     names, notes = _distinct(machines)
     for kernel in kernels:

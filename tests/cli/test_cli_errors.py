@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kernmodel.cli import main as entry
+from kernmodel.cli.exit_status import CLOSED_PIPE, INTERNAL
 from kernmodel.errors import AmbiguousLoopError, Location, ToolError
 from kernmodel.output_files import output_file
 
@@ -188,7 +188,7 @@ def test_status_and_message(run, raising, error, status, text):
 def test_a_bug_is_one_line_that_asks_for_a_report(run, raising, monkeypatch):
     raising(ZeroDivisionError("division\nby zero"))
     outcome = run("machine", "list")
-    assert outcome.status == entry.INTERNAL == 70
+    assert outcome.status == INTERNAL == 70
     assert outcome.err.count("\n") == 1
     assert "KERNMODEL_DEBUG=1" in outcome.err
     monkeypatch.setenv("KERNMODEL_DEBUG", "1")
@@ -201,7 +201,7 @@ def test_a_closed_pipe_is_left_quietly():
     os.close(reader)
     done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (entry.CLOSED_PIPE, "")
+    assert (done.returncode, done.stderr) == (CLOSED_PIPE, "")
 
 
 def test_no_colour_and_full_width_in_a_pipe(run_apart):

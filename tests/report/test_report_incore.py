@@ -17,9 +17,10 @@ from kernmodel.incore.dependences.graph import Graph
 from kernmodel.incore.model import Reason, Why
 from kernmodel.report.dependency_graph import dot_text, svg_of
 from kernmodel.report.layout import cells
+from kernmodel.report.text.binding import bound_text
 from kernmodel.report.text.evaluation import evaluation_report
 from kernmodel.report.text.explanation import alignment_section, explanation_section
-from kernmodel.report.text.incore import BLOCK_COLUMNS, OUTCOME_COLUMNS, bound_text, components_section, incore_report
+from kernmodel.report.text.incore import BLOCK_COLUMNS, OUTCOME_COLUMNS, components_section, incore_report
 from kernmodel.report.text.render import Style
 from kernmodel.studies.predict.incore import Alignment, Outcome
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.report.layout import Blocks, fields, left, right, table
 from kernmodel.report.number_text import decimal
-from kernmodel.report.text.incore import bound_text, instruction_columns
+from kernmodel.report.text.binding import bound_text
 from kernmodel.report.text.reasons import reason_text
+from kernmodel.report.text.sections import instruction_columns
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation

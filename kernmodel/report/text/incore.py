@@ -12,13 +12,13 @@ from kernmodel.incore.answer.explain import FRONT_TO_BACK, binding_components
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.isa import DEFAULT
-from kernmodel.report.layout import Block, Blocks, Column, Line, Value, fields, left, right, table
+from kernmodel.report.layout import Block, Blocks, Line, Value, fields, left, right, table
 from kernmodel.report.number_text import count, decimal, quantity, with_interval
+from kernmodel.report.text.binding import bound_text
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import (
     code_fields,
-    instruction_line,
-    instruction_text,
+    instruction_columns,
     loop_section,
     machine_fields,
     notes_section,
@@ -132,11 +132,6 @@ def pressure_section(incore: InCore) -> Blocks:
     return (*pressure, *(Line(f"  {text}") for text in legend))
 
 
-def instruction_columns(instruction: Value) -> tuple[Column, Column]:
-    """Line and text of an instruction of an item."""
-    return (right("line", instruction, instruction_line), left("instruction", instruction, instruction_text))
-
-
 def _legend(incore: InCore) -> tuple[tuple[str, str], ...]:
     unknown = f"{_UNKNOWN} no row in the instruction table of {incore.microarchitecture}: it counts nothing here"
     return (
@@ -198,12 +193,6 @@ def _how_to_measure(incore: InCore) -> tuple[tuple[str, str], ...]:
         return ()
     command = f"kernmodel measure instruction --unknown FILE --uarch {incore.microarchitecture} -o rows.txt"
     return (("to measure them", f"{command}, on a host with this core; then --instructions rows.txt"),)
-
-
-def bound_text(incore: InCore) -> str:
-    """What binds, as a noun: the components where they are known."""
-    names = binding_components(incore)
-    return " and ".join(names) if names else "nothing"
 
 
 def _alignment_field(placement: Placement | None) -> tuple[tuple[str, str], ...]:

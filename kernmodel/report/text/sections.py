@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
 from kernmodel.patterns import pattern
-from kernmodel.report.layout import Blocks, Fields, Heading, Line, Pair, left, right, table
+from kernmodel.report.layout import Blocks, Column, Fields, Heading, Line, Pair, Value, left, right, table
 from kernmodel.report.number_text import MISSING, sizes
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ def instruction_line(instruction: Instruction) -> str:
 def instruction_text(instruction: Instruction) -> str:
     """An instruction as it is written."""
     return instruction.text.strip()
+
+
+def instruction_columns(instruction: Value) -> tuple[Column, Column]:
+    """Line and text of an instruction of an item."""
+    return (right("line", instruction, instruction_line), left("instruction", instruction, instruction_text))
 
 
 def loop_section(loop: AssemblyLoop | None, origin: CodeOrigin | None) -> Blocks:

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from kernmodel.patterns import pattern
+from kernmodel.source.find import find_source
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
-    find_source,
     function_bodies,
     other_bodies_blanked,
     read_source,

@@ -35,9 +35,8 @@ from kernmodel.source.parse.syntax import (
     memory_reads,
     statements,
     subscripts,
-    written,
 )
-from kernmodel.source.parse.tree import called_name, is_call_of, without_casts
+from kernmodel.source.parse.tree import called_name, is_call_of, without_casts, written
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 from kernmodel.value_types import dataclass
 

@@ -17,7 +17,7 @@ from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.standard_headers import MOST_STRAIGHT_BYTES
 from kernmodel.source.parse.structures import MOST_PARTS, Rewriter, Types, UnknownLayoutError, is_structure
-from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, walk, without_casts
+from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, walk, without_casts, written
 from kernmodel.value_types import dataclass
 
 _COPIES = frozenset({"memcpy", "memmove", "__builtin___memcpy_chk", "__builtin___memmove_chk"})
@@ -138,7 +138,7 @@ class _Copies:
             return to.element is of.element and not to.rows and not of.rows
         kinds = [element_type(place.element.names) for place in (to, of)]
         same = to.size == of.size and None not in kinds and kinds[0].kind == kinds[1].kind  # type: ignore[union-attr]
-        return same and (not to.rows or not of.rows or list(map(_text, to.rows)) == list(map(_text, of.rows)))
+        return same and (not to.rows or not of.rows or list(map(written, to.rows)) == list(map(written, of.rows)))
 
     def _loop(self, call: Node, to: _Place, of: _Place | Node, size: Node) -> Node:
         """The loops over what `size` bytes hold; `of`: where it comes from, or the value that all elements take."""
@@ -266,7 +266,7 @@ class _Copies:
             number *= 1 if known is None else known
             rest += [factor] if known is None else []
         for row in rows:
-            same = next((factor for factor in rest if _text(factor) == _text(row)), None)
+            same = next((factor for factor in rest if written(factor) == written(row)), None)
             if same is not None:
                 rest.remove(same)
             else:
@@ -304,9 +304,3 @@ def _factors(node: Node) -> list[Node]:
     if isinstance(node, c_ast.BinaryOp) and node.op == "*":
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
-
-
-def _text(node: Node) -> str:
-    from kernmodel.source.parse.syntax import written
-
-    return written(node)

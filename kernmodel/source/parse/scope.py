@@ -40,9 +40,8 @@ from kernmodel.source.parse.syntax import (
     statements,
     subscripts,
     walk,
-    written,
 )
-from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts
+from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts, written
 from kernmodel.value_types import dataclass
 
 EVEN = 0.5

@@ -21,7 +21,7 @@ from pycparser import c_ast  # type: ignore[import-untyped]
 from kernmodel.source.model import ElementType
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type
 from kernmodel.source.parse.preprocess import integer_literal
-from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, without_casts
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, without_casts, written
 from kernmodel.value_types import dataclass
 
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {
@@ -426,7 +426,7 @@ class Rewriter:
         element = element_type(kind.names) if isinstance(kind, c_ast.IdentifierType) else None
         for number, index in enumerate(indices):
             if number == len(indices) - 1 and element is not None and name in self._arrays:
-                result = MemberRef(result, index, node.coord, element, _written(node))
+                result = MemberRef(result, index, node.coord, element, written(node))
             else:
                 result = c_ast.ArrayRef(result, index, node.coord)
         return result
@@ -703,9 +703,3 @@ def _is_constant(node: Node) -> bool:
 
 def _sum(node: Node, more: int) -> Node:
     return node if not more else c_ast.BinaryOp("+", node, c_ast.Constant("int", str(more)))
-
-
-def _written(node: Node) -> str:
-    from kernmodel.source.parse.syntax import written
-
-    return written(node)

@@ -53,7 +53,6 @@ __all__ = [
     "statements",
     "subscripts",
     "walk",
-    "written",
     "written_names",
 ]
 
@@ -61,7 +60,6 @@ _Found = TypeVar("_Found")
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
 _PACKED = pattern(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
-_SPACED = pattern(r"\s*([-+*/,%<>])\s*")
 _MESSAGE = pattern(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
@@ -320,16 +318,3 @@ def pragma_words(node: Node) -> list[str]:
     # _Pragma("…") holds its text as a constant
     text = getattr(node.string, "value", node.string) if isinstance(node, c_ast.Pragma) else ""
     return str(text or "").strip('"').split()
-
-
-def written(node: Node) -> str:
-    """An expression as C text, with as few spaces as it needs."""
-    return _SPACED.sub(r"\1", _Written(reduce_parentheses=True).visit(node))
-
-
-class _Written(c_generator.CGenerator):  # type: ignore[misc]  # pycparser has no types
-    """C text in which members of structures stand as they were written."""
-
-    def visit_MemberRef(self, node: Node) -> str:  # noqa: N802  # the name decides what it is called for
-        """A member as it was written."""
-        return str(node.text or self.visit_ArrayRef(node))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pycparser import c_ast  # type: ignore[import-untyped]
+from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
+
+from kernmodel.patterns import pattern
 
 # Several syntax trees of pycparser have no common typed base class worth naming.
 Node = Any
@@ -129,3 +131,19 @@ def _copied(part: Any, made: dict[int, Node]) -> Any:
 def slots(node: Node) -> list[str]:
     """The names under which a node holds its parts."""
     return [slot for slot in node.__slots__ if slot not in ("coord", "__weakref__")]
+
+
+_SPACED = pattern(r"\s*([-+*/,%<>])\s*")
+
+
+def written(node: Node) -> str:
+    """An expression as C text, with as few spaces as it needs."""
+    return _SPACED.sub(r"\1", _Written(reduce_parentheses=True).visit(node))
+
+
+class _Written(c_generator.CGenerator):  # type: ignore[misc]  # pycparser has no types
+    """C text in which members of structures stand as they were written."""
+
+    def visit_MemberRef(self, node: Node) -> str:  # noqa: N802  # the name decides what it is called for
+        """A member as it was written."""
+        return str(node.text or self.visit_ArrayRef(node))

@@ -436,7 +436,7 @@ def _own_points(
     it, and those that its text does not name."""
     if len(kernels) == 1 or not points[0]:
         return [tuple(points) for _ in kernels]
-    from kernmodel.source.text import find_source
+    from kernmodel.source.find import find_source
 
     texts = [find_source(kernel.kernel)[0] for kernel in kernels]
     had = [{name for name in points[0] if re.search(rf"\b{re.escape(name)}\b", text)} for text in texts]

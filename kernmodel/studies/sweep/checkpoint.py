@@ -36,7 +36,7 @@ def study_identity(grid: Grid) -> str:
     Raises:
         InputError: a kernel, machine file or assembly that cannot be read.
     """
-    from kernmodel.source.text import find_source
+    from kernmodel.source.find import find_source
 
     kernel, code = grid.base.kernel, grid.base.code
     told = {
