@@ -118,7 +118,7 @@ def _check_arrays(nest: LoopNest, sizes: Mapping[str, int]) -> None:
 
 def shape_of(array: Array, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The extents of an array in elements, outermost first; () where none is declared."""
-    return tuple(int(put_in(extent, sizes, ())) for extent in array.shape)
+    return tuple(int(extent.value(sizes)) for extent in array.shape)
 
 
 def _overflow(what: str, sizes: Mapping[str, int], nest: LoopNest) -> SourceError:
@@ -214,7 +214,7 @@ def _computed_range(
 def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
     """The indices that are a quotient or a remainder and a constant."""
     for access in filter(_always_executed, nest.accesses):
-        extents = shape_of(nest.arrays[access.array], sizes)
+        extents = shape_of(nest.arrays[access.array], sizes) if access.indirect else ()
         for entry in access.indirect:
             found = None if entry.array else _computed_range(entry, access, nest, loops, sizes)
             for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
@@ -227,8 +227,9 @@ def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappi
 
 
 def _places(nest: LoopNest, sizes: Mapping[str, int]) -> Iterator[_Place]:
+    shapes = {name: shape_of(array, sizes) for name, array in nest.arrays.items()}
     for access in filter(_always_executed, nest.accesses):
-        extents = shape_of(nest.arrays[access.array], sizes)
+        extents = shapes[access.array]
         unknown = {entry.name for entry in access.indirect}
         variables = [loop.variable for loop in nest.loops[: access.depth]]
         for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
