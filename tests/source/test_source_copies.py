@@ -109,7 +109,13 @@ def test_traffic_by_hand(
     assert traffic(call, mode, tuple(sizes.items())) == pytest.approx((loads, stores), rel=0.01)
 
 
-@pytest.mark.parametrize("compiler", [pytest.param(one, marks=pytest.mark.needs(one)) for one in ("gcc", "clang")])
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        pytest.param("gcc", marks=pytest.mark.needs("gcc")),
+        pytest.param("clang", marks=pytest.mark.needs("clang|clang-19")),
+    ],
+)
 @pytest.mark.parametrize("flags", ["-O1 -march=cascadelake", "-O3 -march=cascadelake"])
 def test_the_code_of_a_copy_is_a_loop_over_vectors_whatever_the_flags(flags: str, compiler: str) -> None:
     text = TEXT.replace("CALL", "memcpy(c, d, n * sizeof(double));")
