@@ -68,6 +68,7 @@ _FOREIGN = {
     r"\b(\w+)\s*<\s*[\w ,*]+\s*>\s*\(": "the call of a template ({})",
     r"\)\s*(?:const\s*)?(\{)?\s*(operator)\b": "operators of its own",
 }
+_FOREIGN_TYPES = {r"\b(\w+)\s*<[^<>;(){}]*>[\s*&]*\w+\s*[,)\[]": "a class of templates ({})"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +311,7 @@ def _function(part: str, bare: str, known: _Known, owner: str) -> str | tuple[in
     head = blank_qualifiers(part[:end])
     if "operator" in head:
         return 0, "operators of its own"
-    if (use := foreign_uses(head, _FOREIGN)(0)) is not None:
+    if (use := foreign_uses(head, {**_FOREIGN, **_FOREIGN_TYPES})(0)) is not None:
         return use
     followed = with_accessors(part[end:], known.classes, known.classes.get(owner))
     body = without_statements(with_addresses(followed, known.references), _FOREIGN)

@@ -23,7 +23,7 @@ from kernmodel.source.text import (
 from kernmodel.value_types import dataclass
 
 OWN_HEADER = pattern(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
-_CLASS = pattern(r"(?<!enum )(?<!\w)(?:class|struct)\s+(\w+)\s*(?:final\s*)?(?::[^{};()]*)?\{")
+_CLASS = pattern(r"(?<!enum )(?<!\w)(?:class|struct)\s+(\w+)\s*(?:final\s*)?(:[^{};()]*)?\{")
 _LABEL = pattern(r"\b(?:public|private|protected)\s*:(?!:)")
 _VECTOR = pattern(r"\bstd\s*::\s*vector\s*<\s*([\w\s]*\w)\s*>(\s*)&?(\s*)(?=\w)")
 _MEMBER = pattern(
@@ -54,7 +54,7 @@ class CxxClass:
     """A class of C++.
 
     Attributes:
-        members: the data members, by name, each with its declaration as C.
+        members: the data members, those of known base classes too, by name, each with its declaration as C.
         accessors: the member functions that only return an expression, by their name and number of arguments.
     """
 
@@ -89,6 +89,10 @@ def classes_in(texts: Iterable[str]) -> dict[str, CxxClass]:
         for match in _CLASS.finditer(bare):
             end = closing_brace(bare, match.end() - 1) or len(bare)
             one = _read(match[1], bare[match.end() : end - 1])
+            for base in re.findall(r"\w+", match[2] or ""):
+                if base in found:
+                    members, accessors = found[base].members, found[base].accessors
+                    one = CxxClass(one.name, {**members, **one.members}, {**accessors, **one.accessors})
             if one.members or one.accessors:
                 found[one.name] = one
     return found

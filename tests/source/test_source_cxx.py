@@ -115,6 +115,10 @@ def test_a_cxx_file_is_compiled_and_predicted(file: str) -> None:
     ("text", "message"),
     [
         ("#include <vector>\nstd::vector<double> a;\n", "is C\\+\\+"),
+        (
+            "void f(Grid<double> &a) { for (int i = 0; i < 9; ++i) a(i) = 0; }",
+            "f is no C .* a class of templates .Grid.",
+        ),
         ("void f(std::vector<double> &a) { for (auto &x : a) x = 0; }", "f is no C .* a loop over a range"),
         ("template <class T> void f(T *a, int n) { for (int i = 0; i < n; ++i) a[i] = 0; }", "without arguments"),
     ],
@@ -154,13 +158,14 @@ MESH_HEADER = """#pragma once
 #include <vector>
 using Real = double;
 using Index = std::int64_t;
+class Base { protected: Index m_n; };
 class Mesh : public Base {
 public:
     explicit Mesh(int n) : m_n(n) { m_x.resize(n); }
     Real &x(Index i) { return m_x[i]; }
     Real& f(Index i, int d) { return m_f[3 * i + d]; }
     Index *corners(Index i) { return &m_corners[Index(4) * i]; }
-    Index count() const { return m_n; }
+    Index count() const { return m_count; }
     bool empty() { return m_x.empty(); }
     void step(Real dt);
 #if USE_MPI
@@ -169,8 +174,8 @@ public:
 private:
     std::vector<Real> m_x, m_y;  // nodes
     Real *m_f;
+    Index m_count;
     std::vector<Index> m_corners;
-    Index m_n;
     static const int dims = 3;
 };
 enum Kind : int {
