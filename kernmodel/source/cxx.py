@@ -283,6 +283,8 @@ def _declaration(
     if function is None:
         return "", nothing if template or re.search(r"::|&|<", bare) else part
     name = function[1]
+    if name in MATH_FUNCTIONS:
+        return "", nothing  # of a namespace: C has that of <math.h> alone
     if template:
         arguments = _arguments(name, template[1], text)
         if isinstance(arguments, str):
