@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from kernmodel.binary.runs import Command, Told, cannot_run
-from kernmodel.errors import ToolError
+from kernmodel.binary.runs import Command, Told, cannot_run, too_long
+from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.processes import ClosedAtEnd
 from kernmodel.value_types import dataclass
 
@@ -330,6 +330,7 @@ def traced_run(command: Command, told: Told, doing: str) -> Iterator[tuple[Trace
 
     Raises:
         NotTracedError: this host lets no program be traced.
+        InputError: it took too long; ToolError: somebody else killed it between two stops.
     """
     words = os.memfd_create("shared")
     try:
@@ -345,9 +346,19 @@ def traced_run(command: Command, told: Told, doing: str) -> Iterator[tuple[Trace
                 told=lambda seconds: told(f"{doing}: {seconds:.0f} s"),
             ) as program,
         ):
-            yield program, words, said
+            try:
+                yield program, words, said
+            except ProcessLookupError as error:
+                raise _gone(program, command, doing) from error
     finally:
         os.close(words)
+
+
+def _gone(program: TracedProgram, command: Command, doing: str) -> KernmodelError:
+    """The error for a program that is no longer there when it is looked at."""
+    if program.timed_out:
+        return too_long(command, doing)
+    return ToolError("was killed by another process", where=command.words[0], todo="run it again")
 
 
 def free_stretch(mappings: Sequence[MappedStretch], near: int, size: int) -> int | None:

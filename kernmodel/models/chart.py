@@ -375,10 +375,9 @@ def own_limits(case: Case) -> tuple[Limit, ...]:
     passes = 1.0 / (incore.iterations_per_pass or 1.0)
     per_cycle = case.machine.clock_hz * case.cores
     least = incore.throughput * passes
-    each = {
-        name: cycles * passes if name == _THROUGHPUT else max(least, cycles * passes - case.overlap)
-        for name, cycles in found.items()
-    }
+    each = {name: cycles * passes for name, cycles in found.items()}
+    # rounds that overlap hide what waits, down to what the ports take
+    each = {name: max(min(least, cycles), cycles - case.overlap) for name, cycles in each.items()}
     return tuple(Limit(name, cycles / per_cycle) for name, cycles in each.items() if cycles > 0)
 
 

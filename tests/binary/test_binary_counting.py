@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from kernmodel.binary.counting import count_occurrences, counted_run, occurrences_of
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
-from kernmodel.binary.tracing import NotTracedError
-from kernmodel.errors import InputError, ToolError
+from kernmodel.binary.tracing import NotTracedError, traced_run
+from kernmodel.errors import InputError, KernmodelError, ToolError
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="blocks are counted in copies on Linux on x86-64"
@@ -70,6 +71,18 @@ def test_threads_count_together(build):
     check_flow(function, counted)
     assert counted.calls == 4
     assert max(counted.blocks.values()) == 80000
+
+
+@pytest.mark.parametrize(("timed_out", "said"), [(True, "did not end within 20 s while counting"), (False, "killed")])
+def test_a_program_that_is_killed_between_two_stops_is_told(build, timed_out, said):
+    """As when the tracer was suspended itself and finds the time over when it goes on."""
+    command = Command((str(build("unruly.c", "-O1", "-pthread")), "t"), b"", seconds=20)
+    told = pytest.raises(KernmodelError, match=said)
+    with told, traced_run(command, lambda what: None, "counting") as (program, _, _):
+        program.timed_out = timed_out
+        os.kill(program.process, signal.SIGKILL)
+        os.waitid(os.P_PID, program.process, os.WEXITED | os.WNOWAIT)
+        program.map_memory(1 << 20, 4096)
 
 
 def test_processes_count_together(build):

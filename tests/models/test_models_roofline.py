@@ -109,6 +109,12 @@ def test_chains_of_several_rows_raise_the_roof_of_their_dependency() -> None:
     assert ports == pytest.approx([ports[0]] * 3)
 
 
+def test_a_chain_shorter_than_the_ports_take_is_a_higher_roof() -> None:
+    found = hierarchical(triad(incore=incore(6, 1, 1, 1.5)))  # six loads on two ports take 3.0
+    roofs = {roof.name: roof.flop_per_second for roof in found.compute_roofs}
+    assert roofs["loop-carried dependency"] == pytest.approx(roofs["in-core throughput"] * 2)
+
+
 def test_a_point_above_its_roof_is_explained() -> None:
     (note,) = original(triad(performance=1e10)).notes
     assert (note.code, note.kind) == ("point-above-roof", "assumption")
