@@ -264,3 +264,16 @@ def test_small_nests_are_ranked_by_simulation(folder: Path, matmul_listing: str)
     assert answer.before.traffic.method == "simulation"
     assert any(note.code == "ranked-by-simulation" for note in answer.notes)
     assert answer.candidates[0].traffic.conditions
+
+
+@pytest.mark.thorough
+def test_what_overlapping_rows_gain_is_not_told_as_reuse(tmp_path: Path) -> None:
+    """Gauss-Seidel sweeps wait for a chain of additions on each row: shorter rows overlap, and no cache is why."""
+    source = tmp_path / "sweep.c"
+    source.write_text(
+        "void sweep(int n, int m, double u[n][m], double w) {\n  for (int i = 1; i < n - 1; i++)\n"
+        "    for (int j = 1; j < m - 1; j++)\n"
+        "      u[i][j] += w * (u[i-1][j] + u[i+1][j] + u[i][j-1] + u[i][j+1] - 4 * u[i][j]);\n}\n"
+    )
+    best = blocking(KernelRequest(str(source), "clx", {"n": 20, "m": 2100}), GCC).candidates[0]
+    assert best.because.endswith("cy/CL gained are dependency chains of several rows that overlap")
