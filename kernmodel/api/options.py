@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -367,7 +367,23 @@ def values_by_name(sizes: Mapping[str, Sizes]) -> dict[str, tuple[int, ...]]:
     named: dict[str, Any] = {}
     for name, values in sizes.items():
         named.update(values if isinstance(values, Mapping) else {name: values})
+    for name, values in named.items():
+        if isinstance(values, str) and not values.lstrip()[:1].isdigit():
+            _refuse_option(name, values)
     return {name: values_of(values, f"-D {name}") for name, values in named.items()}
+
+
+def _refuse_option(name: str, value: str) -> None:
+    """Refuse what is given as a size and is the name of an option.
+
+    Raises:
+        UsageError: it is one.
+    """
+    places = {CodeOptions: "code=km.CodeOptions({})", CacheOptions: "cache=km.CacheOptions({})", Nest: "km.Nest(…, {})"}
+    for options, place in places.items():
+        if name in {one.name for one in fields(options)}:
+            todo = f"give it there: {place.format(f'{name}={value!r}')}"
+            raise UsageError(f"{name} is no size but an option of {options.__name__}", todo=todo)
 
 
 def macros_of(nest: Nest) -> dict[str, str]:

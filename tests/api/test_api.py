@@ -420,3 +420,16 @@ def test_why_and_graphs(tmp_path: Path) -> None:
     assert result.explanation is not None
     assert result.alignments
     assert result.graph(tmp_path / "loop.dot") == (tmp_path / "loop.dot").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"flags": "-O2"}, "code=km.CodeOptions(flags='-O2')"),
+        ({"mode": "sim"}, "cache=km.CacheOptions(mode='sim')"),
+        ({"function": "f"}, "km.Nest(…, function='f')"),
+    ],
+)
+def test_an_option_that_is_given_as_a_size_is_told_its_place(given: dict[str, str], place: str) -> None:
+    with pytest.raises(km.UsageError, match=re.escape(place)):
+        km.ecm("stencil", "clx", **given)
