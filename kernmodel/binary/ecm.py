@@ -21,9 +21,10 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.model import Machine
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.chart import Case, MeasuredMark
-from kernmodel.models.ecm import TransferTime, binding_times, residence_predictions, transfer_times, unknown_names
+from kernmodel.models.ecm import binding_times, residence_predictions
 from kernmodel.models.roofline import roofline
 from kernmodel.models.streams import streams_of
+from kernmodel.models.transfers import TransferTime, transfer_times, unknown_names
 from kernmodel.studies.predict.roofline import DEFAULT_MODEL, Charted, RooflineAnswer, Subject
 from kernmodel.traffic.model import PathLines, PathTraffic, Traffic, arithmetic_intensity
 from kernmodel.traffic.simulation.paths import moved_lines, path_traffic

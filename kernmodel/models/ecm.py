@@ -12,10 +12,9 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import chain, islice, pairwise, repeat
+from itertools import chain, islice, repeat
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
@@ -25,21 +24,23 @@ from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import InCore, Reason
 from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.machine.cores import SPREAD, Spread
-from kernmodel.machine.model import Machine, TransferPath
+from kernmodel.machine.model import Machine
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
-from kernmodel.models.bandwidths import (
-    UNFITTED,
-    MemoryBandwidth,
-    drawn_share,
-    nearest_bandwidth,
-    next_utilization,
-    penalties,
-    with_cores,
-)
+from kernmodel.models.bandwidths import UNFITTED, drawn_share, next_utilization, penalties, with_cores
 from kernmodel.models.calls import CALLS, CallWork
+from kernmodel.models.ecm_intervals import Terms, intervals
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import Streams, Unfollowed, beside_cycles, recomposed, stream_cycles
-from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
+from kernmodel.models.streams import Streams, recomposed
+from kernmodel.models.transfers import (
+    TransferTime,
+    beside_lines,
+    lacks_one_core,
+    streams_beyond,
+    transfer_times,
+    unfollowed_streams,
+    unknown_names,
+)
+from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work, format_bytes
@@ -55,36 +56,6 @@ UNKNOWN = "?"
 
 AT_LEAST = "≥ "
 """Before a sum of which a part is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferTime:
-    """Time of one path: `cycles` of one core, of which `penalty_cycles` are beyond what the path's width, or the
-    bandwidth that all cores share, takes: latency that one core does not hide, streams that start anew. Negative where
-    the streams of one core say that it hides a part of that.
-
-    `bandwidth` is given where the path is shared and its bandwidth was measured, else None (the path has a width in
-    B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply. A time that is not `known`
-    is 0, the least that it can be.
-    """
-
-    name: str
-    cycles: float
-    penalty_cycles: float
-    bytes: float
-    bandwidth: MemoryBandwidth | None
-    of_streams: bool = False
-    known: bool = True
-
-    @property
-    def bandwidth_cycles(self) -> float:
-        """The part of the time that occupies the path."""
-        return self.cycles - self.penalty_cycles
-
-
-def unknown_names(transfers: Iterable[TransferTime]) -> tuple[str, ...]:
-    """The times that are not known since the machine file lacks a bandwidth."""
-    return tuple(transfer.name for transfer in transfers if not transfer.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,36 +248,17 @@ def predict(
     ]
     if streams is not None:
         machine = replace(machine, overlap=streams.overlap)
+    runs = runs or {}
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
-    transfers = transfer_times(machine, streams, traffic, runs or {})
-    t_call = calls.cycles if calls else 0.0
-    body = {"T_OL": t_ol + t_call, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
-    t_out = outside.cycles if outside else 0.0
-    times = _beside_outside(body, outside)
-    every = {**times, OUTSIDE: t_out}
-    levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
+    transfers = transfer_times(machine, streams, traffic, runs)
+    terms = Terms(traffic, machine, streams, runs, outside, calls, t_ol, t_nol, transfers)
+    levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    textbook, bandwidth = streams is None, transfers[-1].bandwidth
-    fitted = penalties(machine, bandwidth) if bandwidth and not textbook else ()
+    bandwidth = transfers[-1].bandwidth
+    fitted = penalties(machine, bandwidth) if bandwidth and streams is not None else ()
     domain = machine.topology.cores_per_numa_domain
-    bodies = [body]
-    for other in elsewhere.incores if elsewhere else ():
-        one_ol, one_nol, _ = _incore_times(other, machine, passes)
-        bodies.append({**body, "T_OL": one_ol + t_call, "T_nOL": one_nol})
-    intervals = (
-        *_array_intervals(machine, bodies, outside, elsewhere),
-        _evasion_interval(traffic, machine, every, partial(transfer_time, machine, streams, restart=restarts[-1])),
-        _exit_interval(machine, body, outside),
-        _branch_interval(t_ecm, outside),
-        _call_interval(machine, body, outside, calls),
-        _row_interval(machine, body, outside),
-        _traffic_interval(traffic, machine, every, streams, runs or {}),
-        _interval([t_ecm, *composed], "how the times compose, which experiments left undecided", str(machine.overlap)),
-        None if streams is None else _prefetch_interval(traffic, machine, every, streams, runs or {}),
-        None if streams is None else _one_core_interval(machine, streams, every, transfers[-1]),
-    )
+    moved = [_incore_times(one, machine, passes)[:2] for one in (elsewhere.incores if elsewhere else ())]
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
@@ -316,33 +268,37 @@ def predict(
         transfers=transfers,
         levels=levels,
         overlap=str(machine.overlap),
-        binding=_binding_terms(binding_times(machine.overlap, times), calls=t_call > 0, outside=t_out > 0),
+        binding=_binding_terms(terms),
         core_reason=incore.reason,
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
-        notes=(
-            *_notes(incore, transfers),
-            *_unknown_notes(machine, transfers),
-            *_stream_notes(machine, streams, transfers[-1]),
-            *_restart_notes(machine, traffic, runs or {}, restarts),
-            *_prefetch_notes(machine, traffic, streams),
-            *_beside_notes(machine, traffic, streams),
-        ),
-        cycles_interval=union(intervals),
+        notes=(*_notes(incore, transfers), *_machine_notes(terms)),
+        cycles_interval=union(intervals(terms, moved, elsewhere.assumed if elsewhere else "", composed)),
         outside=outside,
         calls=calls,
         penalties=fitted,
-        textbook=textbook,
+        textbook=streams is None,
     )
 
 
-def _binding_terms(times: tuple[str, ...], *, calls: bool, outside: bool) -> tuple[str, ...]:
+def _machine_notes(terms: Terms) -> Iterator[Note]:
+    """What the machine's figures and streams have to do with the times of its paths."""
+    machine, traffic, streams = terms.machine, terms.traffic, terms.streams
+    yield from _unknown_notes(machine, terms.transfers)
+    yield from _stream_notes(machine, streams, terms.transfers[-1])
+    yield from _restart_notes(machine, traffic, terms.runs)
+    yield from _prefetch_notes(machine, traffic, streams)
+    yield from _beside_notes(machine, traffic, streams)
+
+
+def _binding_terms(terms: Terms) -> tuple[str, ...]:
     """The times that add up to T_ECM, with the terms for called functions and for work outside the innermost loop."""
-    if calls and "T_OL" in times:
+    times = binding_times(terms.machine.overlap, terms.beside_outside())
+    if terms.t_call > 0 and "T_OL" in times:
         at = times.index("T_OL") + 1
         times = (*times[:at], CALLS, *times[at:])
-    return (*times[:1], OUTSIDE, *times[1:]) if outside else times
+    return (*times[:1], OUTSIDE, *times[1:]) if terms.t_out > 0 else times
 
 
 def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[tuple[Machine, Streams | None]]:
@@ -352,148 +308,16 @@ def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[t
         yield other, None if streams is None else recomposed(streams, overlap)
 
 
-def _beside_outside(body: Mapping[str, float], outside: OutsideWork | None) -> dict[str, float]:
-    """The times of the overlap expression, which T_out adds to; chains of several rows at once count less in T_OL."""
-    overlap = outside.overlap_cycles if outside else 0.0
-    return {**body, "T_OL": max(0.0, body["T_OL"] - overlap)}
-
-
-def _exit_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
-    """T_ECM with exits of the inner loop that the branch predictor foresees, and with mispredicted ones."""
-    if outside is None or outside.least_cycles == outside.cycles:
-        return None
-    inside = evaluate(machine.overlap, _beside_outside(body, outside))
-    found = [inside + cycles for cycles in (outside.least_cycles, outside.cycles)]
-    return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
-
-
-def _branch_interval(t_ecm: float, outside: OutsideWork | None) -> Interval | None:
-    """T_ECM with branches in the loop that the predictor foresees, as taken, and with data that nothing foresees."""
-    if outside is None or not outside.branch_cycles:
-        return None
-    found = [t_ecm, t_ecm + outside.branch_cycles]
-    return _interval(found, "whether the branch predictor foresees the branches in the loop", "it does")
-
-
-def _row_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
-    """T_ECM with rows that take their share of the longest one's cycles, and with rows that all take these."""
-    if outside is None or outside.row_factor == 1.0:
-        return None
-    bodies = (body, {**body, "T_OL": outside.row_factor * body["T_OL"]})
-    found = [outside.cycles + evaluate(machine.overlap, _beside_outside(one, outside)) for one in bodies]
-    return _interval(found, "what rows shorter than the longest take", "their share of its cycles")
-
-
-def _call_interval(
-    machine: Machine, body: Mapping[str, float], outside: OutsideWork | None, calls: CallWork | None
-) -> Interval | None:
-    """T_ECM with the arguments for which the functions that are called take least, and most."""
-    if calls is None or calls.low == calls.high:
-        return None
-    t_out, rest = outside.cycles if outside else 0.0, body["T_OL"] - calls.cycles
-    bodies = ({**body, "T_OL": rest + cycles} for cycles in (calls.low, calls.high))
-    found = [t_out + evaluate(machine.overlap, _beside_outside(one, outside)) for one in bodies]
-    return _interval(found, "arguments of the functions that are called", "usual ones")
-
-
-def _array_intervals(
-    machine: Machine, bodies: Sequence[Mapping[str, float]], outside: OutsideWork | None, elsewhere: Elsewhere | None
-) -> Iterator[Interval | None]:
-    """T_ECM with the arrays elsewhere, and what exits of inner loops make of it there; the first body is as taken."""
-    if elsewhere is None:
-        return
-    t_out = outside.cycles if outside else 0.0
-    found = [t_out + evaluate(machine.overlap, _beside_outside(body, outside)) for body in bodies]
-    yield _interval(found, "addresses of the arrays", elsewhere.assumed)
-    for body in bodies[1:]:
-        yield _exit_interval(machine, body, outside)
-
-
-def _evasion_interval(
-    traffic: Traffic, machine: Machine, times: Mapping[str, float], timed: Callable[..., TransferTime]
-) -> Interval | None:
-    """T_ECM with the most and with the fewest write-allocates from memory that the evasion leaves possible."""
-    evasion, memory = traffic.evasion, traffic.path(machine.paths[-1].name)
-    if evasion is None or evasion.low == evasion.high:
-        return None
-    found = []
-    for share in (evasion.low, evasion.high):
-        loads = memory.loads + (evasion.share - share) * memory.write_allocates
-        transfer = timed(machine.paths[-1], replace(memory, loads=loads))
-        found.append(times[OUTSIDE] + evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
-    assumed = f"{evasion.share:.0%} of them are evaded"
-    return _interval(found, "how many write-allocates from memory are evaded", assumed)
-
-
-def _traffic_interval(
-    traffic: Traffic, machine: Machine, times: Mapping[str, float], streams: Streams | None, runs: Runs
-) -> Interval | None:
-    """T_ECM with the least and with the most traffic on every path whose traffic is not known."""
-    known = union(interval for path in traffic.paths for interval in path.intervals.values())
-    if known is None:
-        return None
-    found = [times[OUTSIDE] + evaluate(machine.overlap, times)]
-    for end in ENDS:
-        moved = replace(traffic, paths=tuple(path.at(end) for path in traffic.paths))
-        found.append(_with_transfers(machine, times, transfer_times(machine, streams, moved, runs)))
-    return _interval(found, known.cause, known.assumed)
-
-
-def _with_transfers(machine: Machine, times: Mapping[str, float], transfers: tuple[TransferTime, ...]) -> float:
-    """T_ECM with other transfers."""
-    return times[OUTSIDE] + evaluate(
-        machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in transfers}}
-    )
-
-
-def _prefetch_interval(
-    traffic: Traffic, machine: Machine, times: Mapping[str, float], streams: Streams, runs: Runs
-) -> Interval | None:
-    """T_ECM with a prefetcher that follows all streams and with one that follows none, where they are too many."""
-    if not _too_many(streams, traffic, machine):
-        return None
-    both = (transfer_times(machine, one, traffic, runs) for one in (replace(streams, unfollowed=None), streams))
-    found = [_with_transfers(machine, times, transfers) for transfers in both]
-    return _interval(found, "how many of its streams the prefetcher follows", "none, since they are more than it keeps")
-
-
-def _one_core_interval(
-    machine: Machine, streams: Streams, times: Mapping[str, float], memory: TransferTime
-) -> Interval | None:
-    """T_ECM between what all cores together draw from memory and an equal part of what the fewest cores measured draw,
-    where the machine file has no streams of one core; one core draws no less than that part, and no more than all."""
-    if not _lacks_one_core(machine, streams, memory) or memory.bandwidth is None:
-        return None
-    series = [one for one in machine.bandwidths if one.level == memory.bandwidth.level and one.threads_per_core == 1]
-    least = min(one.bytes_per_second[0] / one.cores[0] for one in series if one.mix == memory.bandwidth.mix)
-    most = max(value for one in series if one.mix == memory.bandwidth.mix for value in one.bytes_per_second)
-    longest = memory.bandwidth_cycles * most / least + memory.penalty_cycles
-    both = (memory.cycles, longest)
-    found = [times[OUTSIDE] + evaluate(machine.overlap, {**times, memory.name: one}) for one in both]
-    return _interval(found, "what one core can draw from memory", "as much as all cores together")
-
-
-def _lacks_one_core(machine: Machine, streams: Streams | None, memory: TransferTime) -> bool:
-    """Whether a time of memory takes the bandwidth of many cores for that of one, since the file has no other."""
-    return streams is not None and machine.paths[-1].name not in streams.times and memory.bandwidth_cycles > 0
-
-
 def _stream_notes(machine: Machine, streams: Streams | None, memory: TransferTime) -> Iterator[Note]:
     """Whether streams of one core decide, and what they show."""
     if streams is not None and streams.shown:
         yield Note("streams-overlap", streams.shown, "assumption")
-    if _lacks_one_core(machine, streams, memory):
+    if lacks_one_core(machine, streams, memory):
         text = (
             f"the file of {machine.name} has no bandwidth of one core from memory, so that of many cores counts: one "
             "core draws less"
         )
         yield Note("one-core-bandwidth", text, "assumption")
-
-
-def _interval(cycles: Sequence[float], cause: str, assumed: str) -> Interval | None:
-    """The interval of these T_ECM; None where they are all the same."""
-    low, high = min(cycles), max(cycles)
-    return Interval(low, high, cause, assumed) if low < high else None
 
 
 def _work(traffic: Traffic, machine: Machine) -> Work:
@@ -539,136 +363,13 @@ def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundB
     return "front end" if incore.bound_by == "front end" else "scheduling"
 
 
-def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, runs: Runs) -> tuple[TransferTime, ...]:
-    """Time of every path per unit of work, innermost first; see `transfer_time`."""
-    found = tuple(
-        transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
-        for path in machine.paths
-    )
-    if streams is None:
-        return found
-    return _beside_memory(machine, streams, traffic, _not_followed(machine, streams, traffic, found))
-
-
-def _beside_memory(
-    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
-) -> tuple[TransferTime, ...]:
-    """The times where lines that lie in caches are loaded beside lines from memory: these take what a stream of loads
-    takes, and what the core is known to take longer beside such lines, if that is longer than all transfers together.
-
-    Lines that are written back do not wait for one another as loads do: only the bandwidth has to do with them.
-    """
-    more = _beside_lines(machine, streams, traffic)
-    alone = streams.memory_load
-    if not more or alone is None or not transfers[-1].known:
-        return transfers
-    lines = traffic.path(machine.paths[-1].name).loads
-    return _longer(streams.overlap, transfers, lines * alone + sum(more.values()))
-
-
-def _beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
-    """By cache the cycles that lines from memory take longer since lines that lie there are loaded beside them."""
-    loads = [traffic.path(path.name).loads for path in machine.paths]
-    if not loads[-1]:
-        return {}
-    served = {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
-    return {
-        level: loads[-1] * beside_cycles(known, served[level] / loads[-1])
-        for level, known in streams.beside.items()
-        if served.get(level, 0.0) > 0
-    }
-
-
-def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
-    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
-    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
-    more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
-    if more <= 0 or evaluate(overlap, times) >= cycles:
-        return transfers
-    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
-    return (*transfers[:-1], slower)
-
-
-_MANY_CYCLES = 1e9
-"""Beside which all other times are nothing."""
-
-
-def _not_followed(
-    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
-) -> tuple[TransferTime, ...]:
-    """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
-    they take without it, if that is longer than all transfers together."""
-    known = _too_many(streams, traffic, machine)
-    if known is None:
-        return transfers
-    return _longer(streams.overlap, transfers, traffic.path(machine.paths[-1].name).loads * known.cycles_per_line)
-
-
-def _too_many(streams: Streams, traffic: Traffic, machine: Machine) -> Unfollowed | None:
-    """What lines take that the prefetcher does not fetch, if more streams miss the first cache than it follows."""
-    known = streams.unfollowed
-    return None if known is None or streams_beyond(traffic, machine) <= known.followed else known
-
-
-def streams_beyond(traffic: Traffic, machine: Machine) -> int:
-    """Streams that miss the first cache: references of which it does not serve half a line of each unit of work."""
-    first = machine.levels[0].name
-    beyond = (sum(row.served_by.values()) - row.served_by.get(first, 0.0) for row in traffic.accesses)
-    return sum(lines >= _A_STREAM for lines in beyond)
-
-
-_A_STREAM = 0.5
-"""Lines per unit of work from which on a reference is a stream of its own."""
-
-
-def transfer_time(
-    machine: Machine, streams: Streams | None, path: TransferPath, moved: PathTraffic, restart: float = 0.0
-) -> TransferTime:
-    """Time of one path per unit of work: what the machine's streams of one core take for such lines, where they show
-    it; else half-duplex (loads + stores)/width, full-duplex the longer direction, and its latency penalties. With
-    `restart` cycles in which streams start anew.
-
-    Where figures of the machine file were changed, what the streams take changes in proportion to the width or the
-    shared bandwidth, and by the penalties that were added. A path of which nothing is known has an unknown time
-    wherever lines move over it.
-    """
-    if path.name in machine.unknown_paths:
-        moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
-        return TransferTime(path.time_name, 0.0, 0.0, moved_bytes, None, known=not moved_bytes)
-    flow = PathLines(moved.loads, moved.stores, moved.clean_victims)
-    read_before = max(0.0, 1 - moved.write_allocates / moved.stores) if moved.stores else 1.0
-    least, bandwidth = _least_cycles(machine, path, flow, textbook=streams is None)
-    known = streams.times.get(path.name, ()) if streams else ()
-    if streams and known and least:
-        own = next(one for one in streams.machine.paths if one.name == path.name)
-        as_in_file, _ = _least_cycles(streams.machine, own, flow, textbook=False)
-        cycles = stream_cycles(known, own, flow, read_before) * least / as_in_file
-        cycles += moved.loads * (path.penalty_load - own.penalty_load)
-        cycles += moved.evictions * (path.penalty_store - own.penalty_store)
-    else:
-        cycles = least + moved.loads * path.penalty_load + moved.evictions * path.penalty_store
-    cycles = max(0.0, cycles + restart)
-    moved_bytes, penalty = (moved.loads + moved.evictions) * machine.line_bytes, cycles - least
-    return TransferTime(path.time_name, cycles, penalty, moved_bytes, bandwidth, bool(known))
-
-
-def _least_cycles(
-    machine: Machine, path: TransferPath, flow: PathLines, *, textbook: bool
-) -> tuple[float, MemoryBandwidth | None]:
-    """What the width of a path takes for these lines, or the bandwidth of memory that all cores share, and that."""
-    if path.bytes_per_cycle is not None:
-        return flow.occupying(path) * machine.line_bytes / path.bytes_per_cycle, None
-    total = flow.loads + flow.stores
-    bandwidth = nearest_bandwidth(machine, path.outer, flow.loads / total if total else 1.0, textbook=textbook)
-    # measured bytes are those of both directions, whichever of them the path has at a time
-    return sum(flow) * machine.line_bytes / bandwidth.bytes_per_second * machine.clock_hz, bandwidth
-
-
-def residence_predictions(machine: Machine, times: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """The prediction if the data came from each level: paths beyond it take no time."""
+def residence_predictions(
+    machine: Machine, times: Mapping[str, float], t_out: float = 0.0
+) -> tuple[tuple[str, float], ...]:
+    """The prediction if the data came from each level: paths beyond it take no time. `t_out` adds to all of them."""
     names = [path.time_name for path in machine.paths]
     return tuple(
-        (level, evaluate(machine.overlap, {name: v for name, v in times.items() if name not in names[depth:]}))
+        (level, t_out + evaluate(machine.overlap, {name: v for name, v in times.items() if name not in names[depth:]}))
         for depth, level in enumerate(machine.residence_levels)
     )
 
@@ -720,10 +421,10 @@ def refuse_unknown(prediction: EcmPrediction, machine: Machine, what: str) -> No
         )
 
 
-def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Sequence[float]) -> Iterator[Note]:
+def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs) -> Iterator[Note]:
     """Which times have cycles of streams that start anew."""
-    for path, cycles in zip(machine.paths, restarts, strict=True):
-        shortest = shortest_run(traffic, runs, path.outer)
+    for path in machine.paths:
+        cycles, shortest = restart_cycles(path, traffic, runs), shortest_run(traffic, runs, path.outer)
         if cycles > 0 and shortest is not None:
             text = (
                 f"{path.time_name} has {cycles:.1f} cy/CL in which streams start anew: lines from {path.outer} come in "
@@ -734,7 +435,7 @@ def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Seq
 
 def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
     """Whether there are more streams than the prefetcher follows."""
-    known = _too_many(streams, traffic, machine) if streams else None
+    known = unfollowed_streams(streams, traffic, machine) if streams else None
     if known and traffic.paths[-1].loads:
         several = streams_beyond(traffic, machine)
         text = (
@@ -746,7 +447,7 @@ def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None)
 
 def _beside_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
     """Whether lines from memory take longer beside lines from caches."""
-    found = _beside_lines(machine, streams, traffic) if streams else {}
+    found = beside_lines(machine, streams, traffic) if streams else {}
     if sum(found.values()) >= _NOTABLE:
         parts = " and ".join(f"{cycles:.1f} cy/CL beside lines that lie in {level}" for level, cycles in found.items())
         own = {path.outer for path in machine.paths if path.beside_memory}

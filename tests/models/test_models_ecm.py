@@ -27,17 +27,10 @@ from kernmodel.machine.model import (
 )
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.bandwidths import nearest_bandwidth
-from kernmodel.models.ecm import (
-    binding_times,
-    predict,
-    saturation_recursive,
-    saturation_simple,
-    scale,
-    transfer_time,
-    utilization,
-)
+from kernmodel.models.ecm import binding_times, predict, saturation_recursive, saturation_simple, scale, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import streams_of
+from kernmodel.models.transfers import transfer_time
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.traffic.model import Evasion, PathTraffic, Traffic
 

@@ -19,9 +19,10 @@ from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.bandwidths import drawn_share
 from kernmodel.models.ceilings import path_bandwidth
 from kernmodel.models.chart import Case, ModelName, Roofline, demand
-from kernmodel.models.ecm import predict, scale, transfer_time
+from kernmodel.models.ecm import predict, scale
 from kernmodel.models.roofline import hierarchical, original, roofline
 from kernmodel.models.streams import streams_of
+from kernmodel.models.transfers import transfer_time
 from kernmodel.traffic.model import PathLines, PathTraffic
 
 PATHS = ("L1L2", "L2L3", "L3Mem")

@@ -15,9 +15,10 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penalties, with_cores
-from kernmodel.models.ecm import _beside_notes, transfer_time, transfer_times, utilization
+from kernmodel.models.ecm import _beside_notes, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
+from kernmodel.models.transfers import transfer_time, transfer_times
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock

@@ -34,8 +34,9 @@ from kernmodel.machine.model import (
 )
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.bandwidths import MemoryBandwidth
-from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
+from kernmodel.models.ecm import EcmPrediction, ScalingPoint
 from kernmodel.models.outside import OutsideWork
+from kernmodel.models.transfers import TransferTime
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest, Operations
 from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
 from kernmodel.traffic.model import (

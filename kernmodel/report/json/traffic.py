@@ -10,7 +10,7 @@ from kernmodel.report.json.document import Json, document, interval_json, kernel
 if TYPE_CHECKING:
     from kernmodel.cachesim.run import Difference, Simulation
     from kernmodel.machine.model import Machine
-    from kernmodel.models.ecm import TransferTime
+    from kernmodel.models.transfers import TransferTime
     from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import PathTraffic, Traffic
 

@@ -10,7 +10,8 @@ from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE
 from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
-    from kernmodel.models.ecm import EcmPrediction, OlBoundBy, TransferTime
+    from kernmodel.models.ecm import EcmPrediction, OlBoundBy
+    from kernmodel.models.transfers import TransferTime
     from kernmodel.studies.compare import MachineResult
     from kernmodel.studies.predict.roofline import Subject
 

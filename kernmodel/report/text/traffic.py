@@ -41,7 +41,7 @@ from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.models.ecm import TransferTime
+    from kernmodel.models.transfers import TransferTime
     from kernmodel.studies.predict.request import EcmAnswer, TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 

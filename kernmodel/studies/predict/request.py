@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.model import Machine
     from kernmodel.machine.pages import Pages
-    from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.models.transfers import TransferTime
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.placement import Placement
     from kernmodel.traffic.model import Difference, Traffic

@@ -243,8 +243,8 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
-    from kernmodel.models.ecm import transfer_times
     from kernmodel.models.streams import streams_of
+    from kernmodel.models.transfers import transfer_times
     from kernmodel.studies.predict.machine_check import core_parameters
     from kernmodel.traffic.stream_runs import runs_of
 

@@ -1,0 +1,178 @@
+"""How long transfers take: the time of every path of the memory hierarchy per unit of work, for the ECM model.
+
+All times are in cycles per unit of work (cy/CL) at the core clock of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from kernmodel.machine.model import Machine, TransferPath
+from kernmodel.machine.overlap import Overlap, evaluate
+from kernmodel.models.bandwidths import MemoryBandwidth, nearest_bandwidth
+from kernmodel.models.streams import Streams, Unfollowed, beside_cycles, stream_cycles
+from kernmodel.traffic.model import PathLines, PathTraffic, Traffic
+from kernmodel.traffic.stream_runs import Runs, restart_cycles
+from kernmodel.value_types import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TransferTime:
+    """Time of one path: `cycles` of one core, of which `penalty_cycles` are beyond what the path's width, or the
+    bandwidth that all cores share, takes: latency that one core does not hide, streams that start anew. Negative where
+    the streams of one core say that it hides a part of that.
+
+    `bandwidth` is given where the path is shared and its bandwidth was measured, else None (the path has a width in
+    B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply. A time that is not `known`
+    is 0, the least that it can be.
+    """
+
+    name: str
+    cycles: float
+    penalty_cycles: float
+    bytes: float
+    bandwidth: MemoryBandwidth | None
+    of_streams: bool = False
+    known: bool = True
+
+    @property
+    def bandwidth_cycles(self) -> float:
+        """The part of the time that occupies the path."""
+        return self.cycles - self.penalty_cycles
+
+
+def unknown_names(transfers: Iterable[TransferTime]) -> tuple[str, ...]:
+    """The times that are not known since the machine file lacks a bandwidth."""
+    return tuple(transfer.name for transfer in transfers if not transfer.known)
+
+
+def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, runs: Runs) -> tuple[TransferTime, ...]:
+    """Time of every path per unit of work, innermost first; see `transfer_time`."""
+    found = tuple(
+        transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
+        for path in machine.paths
+    )
+    if streams is None:
+        return found
+    return _beside_memory(machine, streams, traffic, _not_followed(machine, streams, traffic, found))
+
+
+def _beside_memory(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where lines that lie in caches are loaded beside lines from memory: these take what a stream of loads
+    takes, and what the core is known to take longer beside such lines, if that is longer than all transfers together.
+
+    Lines that are written back do not wait for one another as loads do: only the bandwidth has to do with them.
+    """
+    more = beside_lines(machine, streams, traffic)
+    alone = streams.memory_load
+    if not more or alone is None or not transfers[-1].known:
+        return transfers
+    lines = traffic.path(machine.paths[-1].name).loads
+    return _longer(streams.overlap, transfers, lines * alone + sum(more.values()))
+
+
+def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
+    """By cache the cycles that lines from memory take longer since lines that lie there are loaded beside them."""
+    loads = [traffic.path(path.name).loads for path in machine.paths]
+    if not loads[-1]:
+        return {}
+    served = {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
+    return {
+        level: loads[-1] * beside_cycles(known, served[level] / loads[-1])
+        for level, known in streams.beside.items()
+        if served.get(level, 0.0) > 0
+    }
+
+
+def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
+    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
+    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
+    more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
+    if more <= 0 or evaluate(overlap, times) >= cycles:
+        return transfers
+    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
+    return (*transfers[:-1], slower)
+
+
+_MANY_CYCLES = 1e9
+"""Beside which all other times are nothing."""
+
+
+def _not_followed(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
+    they take without it, if that is longer than all transfers together."""
+    known = unfollowed_streams(streams, traffic, machine)
+    if known is None:
+        return transfers
+    return _longer(streams.overlap, transfers, traffic.path(machine.paths[-1].name).loads * known.cycles_per_line)
+
+
+def unfollowed_streams(streams: Streams, traffic: Traffic, machine: Machine) -> Unfollowed | None:
+    """What lines take that the prefetcher does not fetch, if more streams miss the first cache than it follows."""
+    known = streams.unfollowed
+    return None if known is None or streams_beyond(traffic, machine) <= known.followed else known
+
+
+def streams_beyond(traffic: Traffic, machine: Machine) -> int:
+    """Streams that miss the first cache: references of which it does not serve half a line of each unit of work."""
+    first = machine.levels[0].name
+    beyond = (sum(row.served_by.values()) - row.served_by.get(first, 0.0) for row in traffic.accesses)
+    return sum(lines >= _A_STREAM for lines in beyond)
+
+
+_A_STREAM = 0.5
+"""Lines per unit of work from which on a reference is a stream of its own."""
+
+
+def transfer_time(
+    machine: Machine, streams: Streams | None, path: TransferPath, moved: PathTraffic, restart: float = 0.0
+) -> TransferTime:
+    """Time of one path per unit of work: what the machine's streams of one core take for such lines, where they show
+    it; else half-duplex (loads + stores)/width, full-duplex the longer direction, and its latency penalties. With
+    `restart` cycles in which streams start anew.
+
+    Where figures of the machine file were changed, what the streams take changes in proportion to the width or the
+    shared bandwidth, and by the penalties that were added. A path of which nothing is known has an unknown time
+    wherever lines move over it.
+    """
+    if path.name in machine.unknown_paths:
+        moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
+        return TransferTime(path.time_name, 0.0, 0.0, moved_bytes, None, known=not moved_bytes)
+    flow = PathLines(moved.loads, moved.stores, moved.clean_victims)
+    read_before = max(0.0, 1 - moved.write_allocates / moved.stores) if moved.stores else 1.0
+    least, bandwidth = _least_cycles(machine, path, flow, textbook=streams is None)
+    known = streams.times.get(path.name, ()) if streams else ()
+    if streams and known and least:
+        own = next(one for one in streams.machine.paths if one.name == path.name)
+        as_in_file, _ = _least_cycles(streams.machine, own, flow, textbook=False)
+        cycles = stream_cycles(known, own, flow, read_before) * least / as_in_file
+        cycles += moved.loads * (path.penalty_load - own.penalty_load)
+        cycles += moved.evictions * (path.penalty_store - own.penalty_store)
+    else:
+        cycles = least + moved.loads * path.penalty_load + moved.evictions * path.penalty_store
+    cycles = max(0.0, cycles + restart)
+    moved_bytes, penalty = (moved.loads + moved.evictions) * machine.line_bytes, cycles - least
+    return TransferTime(path.time_name, cycles, penalty, moved_bytes, bandwidth, bool(known))
+
+
+def _least_cycles(
+    machine: Machine, path: TransferPath, flow: PathLines, *, textbook: bool
+) -> tuple[float, MemoryBandwidth | None]:
+    """What the width of a path takes for these lines, or the bandwidth of memory that all cores share, and that."""
+    if path.bytes_per_cycle is not None:
+        return flow.occupying(path) * machine.line_bytes / path.bytes_per_cycle, None
+    total = flow.loads + flow.stores
+    bandwidth = nearest_bandwidth(machine, path.outer, flow.loads / total if total else 1.0, textbook=textbook)
+    # measured bytes are those of both directions, whichever of them the path has at a time
+    return sum(flow) * machine.line_bytes / bandwidth.bytes_per_second * machine.clock_hz, bandwidth
+
+
+def lacks_one_core(machine: Machine, streams: Streams | None, memory: TransferTime) -> bool:
+    """Whether a time of memory takes the bandwidth of many cores for that of one, since the file has no other."""
+    return streams is not None and machine.paths[-1].name not in streams.times and memory.bandwidth_cycles > 0
