@@ -30,6 +30,7 @@ from kernmodel.measure.model import (
     Compositions,
     CoresPoint,
     LinesBeside,
+    Peak,
     Runs,
     SeveralCores,
 )
@@ -136,13 +137,7 @@ def probe_machine(
         "clock": f"{clock / 1e9:.3f} GHz",
         "cache_line": f"{topology.caches[0].line_bytes} B",
         "source": f"{system}; clock by a chain of dependent additions, {here}",
-        "topology": {
-            "sockets": topology.sockets,
-            "numa_domains_per_socket": max(1, topology.domains // topology.sockets),
-            "cores_per_socket": max(1, topology.cores // topology.sockets),
-            "threads_per_core": topology.threads_per_core,
-            "source": system + (" (a guest sees its own share of the processor alone)" if topology.hypervisor else ""),
-        },
+        "topology": _topology(topology, system),
         "core": {**carried["core"], "source": f"derived from the carried {name}.yml: {carried['core']['source']}"},
         "caches": {
             cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, found.share, here)
@@ -159,24 +154,40 @@ def probe_machine(
     }
     peaks = [peak for peak in found.peaks.peaks if peak.per_cycle.confirmed]
     if peaks:
-        facts["peaks"] = {
-            "unit": "GFLOP/s",
-            "source": f"{here}; {_spreads((peak.name, peak.per_cycle.spread_percent) for peak in peaks)}",
-            "measured": [
-                {
-                    "operation": peak.operation,
-                    "precision": peak.precision,
-                    "register": f"{peak.width_bytes} B",
-                    "cores": 1,
-                    "value": f"{peak.per_cycle.value * clock / 1e9:.2f}",
-                }
-                for peak in peaks
-            ],
-        }
+        facts["peaks"] = _peaks(peaks, clock, here)
     notes += _saturation(topology, points, several, clock)
     comments = [f"Probed on {datetime.date.today().isoformat()}; figures that no two rounds confirmed were left out."]
     comments += [f"{note.text}" for note in notes]
     return Probe(write_facts(_texts(facts), comments), tuple(notes))
+
+
+def _topology(topology: HostTopology, system: str) -> dict[str, Any]:
+    """Cores and ccNUMA domains, as the system tells."""
+    return {
+        "sockets": topology.sockets,
+        "numa_domains_per_socket": max(1, topology.domains // topology.sockets),
+        "cores_per_socket": max(1, topology.cores // topology.sockets),
+        "threads_per_core": topology.threads_per_core,
+        "source": system + (" (a guest sees its own share of the processor alone)" if topology.hypervisor else ""),
+    }
+
+
+def _peaks(peaks: Sequence[Peak], clock: float, here: str) -> dict[str, Any]:
+    """The measured peaks of one core, which runs at `clock` Hz."""
+    return {
+        "unit": "GFLOP/s",
+        "source": f"{here}; {_spreads((peak.name, peak.per_cycle.spread_percent) for peak in peaks)}",
+        "measured": [
+            {
+                "operation": peak.operation,
+                "precision": peak.precision,
+                "register": f"{peak.width_bytes} B",
+                "cores": 1,
+                "value": f"{peak.per_cycle.value * clock / 1e9:.2f}",
+            }
+            for peak in peaks
+        ],
+    }
 
 
 def plan_of(depth: Depth) -> Plan:

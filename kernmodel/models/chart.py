@@ -448,54 +448,35 @@ def chart(
         notes: of the model.
     """
     wanted = demand(case)
-    flops = wanted.flops
-    peak = max((roof.flop_per_second for roof in compute_roofs), default=None)
-    crossings = [one.crossing for one in levels if one.bytes and one.ceiling]
-    unknown = tuple(one.level for one in levels if one.ceiling is None)
-    if len(unknown) == len(levels):
-        what = f"has no bandwidth of {', '.join(unknown)}, so that this chart would have no memory roof"
-        raise BandwidthNotKnownError(what, where=case.machine.file, todo="choose the model hierarchical, or add one")
+    unknown = _unknown_levels(case, levels)
+    notes = (*notes, *_unknown_notes(unknown, case))
     if not wanted.told:
-        return _roofs_alone(model, case, levels, bytes_meant, compute_roofs, (*notes, *_unknown_notes(unknown, case)))
+        return _roofs_alone(model, case, levels, bytes_meant, compute_roofs, notes)
+    flops = wanted.flops
+    highest = compute_limit
+    if highest is None:
+        highest = max((roof.flop_per_second for roof in compute_roofs), default=None)
     limits = sorted((one.limit for one in levels if one.limit.seconds), key=lambda limit: -limit.seconds)
-    highest = compute_limit if compute_limit is not None else peak
-    name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
-    computing = [*([Limit(name, flops / highest)] if flops and highest else []), *own_limits(case)]
+    computing = _computing(case, compute_roofs, highest, flops)
     bound = max((*limits, *computing), key=lambda limit: limit.seconds, default=None)
     if bound is None:
         raise InputError(f"{case.name} moves no data and computes nothing", todo="choose the loop that does the work")
     rate = 1 / bound.seconds
-    own = own_roofs(case, flops)
-    predicted = case.performance if flops else None
-    reached = predicted if predicted is not None else flops * rate
+    drawn = (*compute_roofs, *own_roofs(case, flops))
+    reached = case.performance if flops and case.performance is not None else flops * rate
+    crossings = [one.crossing for one in levels if one.bytes and one.ceiling]
+    above, below = _neighbours(drawn, crossings, wanted, reached or rate)
     binding = _that_bind(compute_roofs, highest)
-    above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
+    limiting = [("", levels[0].bytes, [bound])] if one_point else _limits_by_level(levels, limits)
+    points = tuple(_point(case, flops, reached, one, computing) for one in limiting)
     memory_roofs = _memory_roofs(levels, model)
     ridge = min((roof.flop_per_second for roof in binding), default=None)
-    moved = [("", levels[0].bytes)] if one_point else [(one.level, one.bytes) for one in levels]
-    limits_of = {level: [one for one in limits if one.roof == level] if level else [bound] for level, _ in moved}
-    points = tuple(
-        Point(
-            name=case.name,
-            level=level,
-            intensity=flops / carried if carried else None,
-            flop_per_second=reached,
-            predicted=predicted is not None,
-            above_roof=_exceeded([*limits_of[level], *computing], flops, reached),
-        )
-        for level, carried in moved
-    )
-    every_note = (
-        *notes,
-        *_unknown_notes(unknown, case),
-        *demand_notes(case),
-        *_point_notes(reached, flops * rate, bound.roof),
-    )
+    every_note = (*notes, *demand_notes(case), *_point_notes(reached, flops * rate, bound.roof))
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
         memory_roofs=memory_roofs,
-        compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
+        compute_roofs=tuple(sorted(drawn, key=lambda roof: -roof.flop_per_second)),
         points=points,
         bound=flops * rate,
         bound_by=bound.roof,
@@ -507,6 +488,47 @@ def chart(
         iterations_per_second=rate,
         unknown=unknown,
         memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,
+    )
+
+
+def _unknown_levels(case: Case, levels: Sequence[LevelDemand]) -> tuple[str, ...]:
+    """The levels of which no bandwidth is known.
+
+    Raises:
+        BandwidthNotKnownError: all of them.
+    """
+    unknown = tuple(one.level for one in levels if one.ceiling is None)
+    if len(unknown) == len(levels):
+        what = f"has no bandwidth of {', '.join(unknown)}, so that this chart would have no memory roof"
+        raise BandwidthNotKnownError(what, where=case.machine.file, todo="choose the model hierarchical, or add one")
+    return unknown
+
+
+def _computing(case: Case, roofs: Sequence[ComputeRoof], highest: float | None, flops: float) -> list[Limit]:
+    """What the operations of an iteration take by the highest rate that they reach, and by the kernel's own roofs."""
+    name = next((roof.name for roof in roofs if roof.flop_per_second == highest), "")
+    return [*([Limit(name, flops / highest)] if flops and highest else []), *own_limits(case)]
+
+
+_Limiting = tuple[str, float, Sequence[Limit]]
+"""Name of a level (empty for all of them), bytes per iteration there, and what they take."""
+
+
+def _limits_by_level(levels: Sequence[LevelDemand], limits: Sequence[Limit]) -> list[_Limiting]:
+    """The same of every level."""
+    return [(one.level, one.bytes, [limit for limit in limits if limit.roof == one.level]) for one in levels]
+
+
+def _point(case: Case, flops: float, reached: float, limiting: _Limiting, computing: Sequence[Limit]) -> Point:
+    """The kernel by its intensity at one level, or at all of them."""
+    level, moved, limits = limiting
+    return Point(
+        name=case.name,
+        level=level,
+        intensity=flops / moved if moved else None,
+        flop_per_second=reached,
+        predicted=bool(flops) and case.performance is not None,
+        above_roof=_exceeded((*limits, *computing), flops, reached),
     )
 
 

@@ -144,30 +144,59 @@ def parse_program(
     _refuse_stray_brace(plain, preprocessed)
     bare = not function_bodies(plain)
     body = f"{_WRAP}{preprocessed.text}\n}}" if bare else preprocessed.text
+    source = _Source(text, body, plain, bare, preprocessed)
+    nodes, unread = _nodes(source)
+    functions = tuple(node for node in nodes if isinstance(node, c_ast.FuncDef))
+    others = tuple(node for node in nodes if not isinstance(node, c_ast.FuncDef))
+    _rewrite_functions(functions, others, source, stated)
+    if not bare:
+        # the parser is not told of attributes
+        packed = bool(_PACKED.search(without_comments(text)))
+        others = rewrite_members(others, functions, preprocessed.values, packed=packed)
+    program = Program(others, functions, bare, preprocessed, stated, tuple(unread), functions)
+    return program if headers else _own(program, wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """The text of a user, what the parser is given of it, and that without comments."""
+
+    text: str
+    body: str
+    plain: str
+    bare: bool
+    preprocessed: Preprocessed
+
+    def line_of(self, node: Node) -> int:
+        """The line of a node in the user's own file; 0 in a header."""
+        place = self.preprocessed.location(node.coord.line - (1 if self.bare else 0), node.coord.column)
+        return (place.line or 0) if place.file == self.preprocessed.file else 0
+
+
+def _nodes(source: _Source) -> tuple[Sequence[Node], Sequence[Unread]]:
+    """The declarations and functions of a source, and the functions that cannot be read, while another one with a loop
+    can."""
     parser = CParser(lexer=_Lexer)
-    unread: list[Unread] = []
 
     def refuse(error: ParseError, last: Any) -> SourceError:
-        wrong = _syntax_error(str(error), last, preprocessed, bare)
-        return _known_cause(text, wrong) or wrong
+        wrong = _syntax_error(str(error), last, source.preprocessed, source.bare)
+        return _known_cause(source.text, wrong) or wrong
 
     try:
-        nodes = parser.parse(body, "").ext
+        return parser.parse(source.body, "").ext, ()
     except ParseError as error:
-        nodes, unread = ([], []) if bare else read_each(preprocessed.text, plain, _Lexer, refuse)
+        text = source.preprocessed.text
+        nodes, unread = ([], []) if source.bare else read_each(text, source.plain, _Lexer, refuse)
         if not any(isinstance(node, c_ast.FuncDef) and _has_loop(node) for node in nodes):
             first = next((one.error for one in unread if one.loops), None)
             raise first or refuse(error, parser.clex.last) from error
-    functions = tuple(node for node in nodes if isinstance(node, c_ast.FuncDef))
-    others = tuple(node for node in nodes if not isinstance(node, c_ast.FuncDef))
-    trips = dict(stated.trip_counts)
+        return nodes, unread
 
-    def line_of(node: Node) -> int:
-        place = preprocessed.location(node.coord.line - (1 if bare else 0), node.coord.column)
-        return (place.line or 0) if place.file == preprocessed.file else 0
 
-    _refuse_other_lines(functions, stated, line_of, preprocessed.file)
-
+def _rewrite_functions(functions: Sequence[Node], others: Sequence[Node], source: _Source, stated: Stated) -> None:
+    """Write loops and accesses of functions in the few forms that the rest reads; the trees are changed."""
+    preprocessed, trips = source.preprocessed, dict(stated.trip_counts)
+    _refuse_other_lines(functions, stated, source.line_of, preprocessed.file)
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
     type_void_parameters(functions)
     copies_as_loops(functions, others, preprocessed.values)
@@ -175,19 +204,13 @@ def parse_program(
         follow_structures(function)
         structure_jumps(function)
         if trips:
-            state_trips(function, lambda loop: trips.get(line_of(loop)))
+            state_trips(function, lambda loop: trips.get(source.line_of(loop)))
         rewrite_loops(function)
         unwrap(function)
     inline_calls(functions)
     for function in functions:
         # what was inlined has pointers of its own
         follow_member_pointers(function)
-    if not bare:
-        # the parser is not told of attributes
-        packed = bool(_PACKED.search(without_comments(text)))
-        others = rewrite_members(others, functions, preprocessed.values, packed=packed)
-    program = Program(others, functions, bare, preprocessed, stated, tuple(unread), functions)
-    return program if headers else _own(program, wanted)
 
 
 def _own(program: Program, wanted: str | None) -> Program:

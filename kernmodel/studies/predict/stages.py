@@ -519,6 +519,11 @@ class Stages:
 
         prediction = predict_at(cores)
         notes = (
+            *(
+                ()
+                if shared is None or case.point.code.asm is not None
+                else (self._compiled_once(shared, by_size=layout.by_size),)
+            ),
             *told,
             *method.nest.notes,
             *traffic.notes,
@@ -527,16 +532,13 @@ class Stages:
             *unsure,
             *prediction.notes,
             *page_notes,
+            *left_out_notes(machine, incore),
+            *aliasing_notes(places, incore, elsewhere, loop.file),
+            *(() if classic else self._placement(code, machine, case.point.code, incore, places)),
         )
-        notes = (*notes, *left_out_notes(machine, incore), *aliasing_notes(places, incore, elsewhere, loop.file))
-        if not classic:
-            notes = (*notes, *self._placement(code, machine, case.point.code, incore, places))
         scaled = [scale_divided(predict_at, count, machine, spread, method.nest, case.sizes) for count in scaling_cores]
         many = cores > 1 or any(count > 1 for count in scaling_cores)
         divided = division_notes(method.nest, spread, [made for _, made in scaled]) if many else ()
-        once: tuple[Note, ...] = ()
-        if shared is not None and case.point.code.asm is None:
-            once = (self._compiled_once(shared, by_size=layout.by_size),)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -548,7 +550,7 @@ class Stages:
             incore=incore,
             prediction=prediction,
             scaling=tuple(point for point, _ in scaled),
-            notes=tuple(dict.fromkeys((*once, *notes, *divided))),
+            notes=tuple(dict.fromkeys((*notes, *divided))),
         )
 
     def _compiled_once(self, shared: Point, *, by_size: bool) -> Note:

@@ -93,12 +93,7 @@ def layer_conditions(
         UsageError: a core count or safety factor without a meaning, streaming stores where the machine has none.
     """
     sized = nest if isinstance(nest, SizedNest) else at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
-    check_cores(machine, cores)
-    if not safety > 0:
-        todo = "give a number like 1 or 0.5"
-        raise UsageError(f"safety factor {safety} is not positive", where="--safety", todo=todo)
-    check_caches(machine)
-    check_stores(machine, stores)
+    _check_question(machine, cores, safety, stores)
     prepared = sized.prepared
     unit = unit_of_work(sized, machine.line_bytes)
     registers = register_traffic(sized)
@@ -138,6 +133,16 @@ def layer_conditions(
         stores=stores,
         evasion=evasion,
     )
+
+
+def _check_question(machine: Machine, cores: int, safety: float, stores: StoreMode) -> None:
+    """Refuse core counts, safety factors and stores that have no meaning on the machine."""
+    check_cores(machine, cores)
+    if not safety > 0:
+        todo = "give a number like 1 or 0.5"
+        raise UsageError(f"safety factor {safety} is not positive", where="--safety", todo=todo)
+    check_caches(machine)
+    check_stores(machine, stores)
 
 
 def on_machines(
