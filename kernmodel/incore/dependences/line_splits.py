@@ -19,8 +19,6 @@ from kernmodel.isa.model import Instruction
 from kernmodel.value_types import NamedTuple
 
 _DATA_PATH = "D"
-_TOGETHER = 2
-"""Loads of half lines that start in one cycle."""
 
 
 NO_PAGES: Mapping[int, int] = {}
@@ -118,7 +116,8 @@ class Lines(NamedTuple):
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
         grouped: whether a group of vector stores costs half a cycle more.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
-            line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none.
+            line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none;
+            halves_together: but where a pass has no more of them than this, which start in one cycle.
         crossing: whether accesses across lines take longer, which can be idealised.
     """
 
@@ -127,6 +126,7 @@ class Lines(NamedTuple):
     grouped: bool = False
     whole_lines: int = 0
     half_lines: int = 0
+    halves_together: int = 0
     crossing: bool = True
 
     @property
@@ -201,10 +201,12 @@ def _long_loads(
     loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines, crossing: Container[int]
 ) -> dict[int, int]:
     """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
-    none of half lines where some cross lines, which costs them more, nor where two are all, which start together."""
+    none of half lines where some cross lines, which costs them more, nor where so few are all that they start
+    together."""
     whole = 0 if any(store.size == lines.line_bytes for store in stores) else lines.whole_lines
     halves = [load.instruction for load in loads if 2 * load.size == lines.line_bytes]
-    half = 0 if len(halves) <= _TOGETHER or any(number in crossing for number in halves) else lines.half_lines
+    few = len(halves) <= lines.halves_together
+    half = 0 if few or any(number in crossing for number in halves) else lines.half_lines
     wholes = [load.instruction for load in loads if load.size == lines.line_bytes]
     return dict([*_one_in(whole, wholes), *_one_in(half, halves)])
 

@@ -300,8 +300,14 @@ def _lines(figures: ZenPipelineParameters) -> Lines | None:
     """What accesses take longer by where they lie; None where nothing of it is known."""
     if not figures.line_bytes:
         return None
-    grouped, whole, half = figures.grouped_stores, figures.whole_lines, figures.half_lines
-    return Lines(figures.line_bytes, figures.store_block_bytes, grouped, whole, half)
+    return Lines(
+        figures.line_bytes,
+        figures.store_block_bytes,
+        grouped=figures.grouped_stores,
+        whole_lines=figures.whole_lines,
+        half_lines=figures.half_lines,
+        halves_together=figures.halves_together,
+    )
 
 
 def zen_pipeline(parameters: Parameters) -> PipelineCore | None:

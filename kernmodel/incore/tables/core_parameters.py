@@ -494,6 +494,7 @@ class ZenPipelineParameters:
     wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
     whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
+    halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
     grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
     store_block_bytes: Annotated[int | None, Figure("block bytes of 256-bit stores", PowerOfTwo(4096))] = None
