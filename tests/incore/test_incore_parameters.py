@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -229,7 +230,7 @@ def _fits(value: object, hint: Any) -> bool:
 def test_values_have_the_declared_types(name: str) -> None:
     parameters = load_parameters(name)
     kind = front_end_kind(parameters)
-    for owner in (parameters, *(getattr(parameters, group) for group in (*MECHANISMS, *FRONT_ENDS[kind]))):
+    for owner in (parameters, *(attrgetter(group)(parameters) for group in (*MECHANISMS, *FRONT_ENDS[kind]))):
         for each in declared(type(owner)):
             value = getattr(owner, each.attribute)
             assert _fits(value, get_type_hints(type(owner))[each.attribute]), each.figure.key

@@ -14,7 +14,7 @@ from math import gcd
 from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, MovingAccess
 from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
-from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters
+from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters, ZenPipelineParameters
 from kernmodel.isa.model import Instruction
 from kernmodel.value_types import NamedTuple
 
@@ -47,7 +47,9 @@ AT_LINES = Places()
 
 def costs_of_lines(parameters: Parameters) -> bool:
     """Whether it is known what accesses across lines cost on a core."""
-    return bool(parameters.loads.splits) or getattr(parameters.pipeline, "line_bytes", None) is not None
+    pipeline = parameters.pipeline
+    by_line = isinstance(pipeline, ZenPipelineParameters) and pipeline.lines.line_bytes is not None
+    return bool(parameters.loads.splits) or by_line
 
 
 def split_loads(accesses: BodyAccesses, parameters: LoadParameters, places: Places = AT_LINES) -> dict[int, float]:

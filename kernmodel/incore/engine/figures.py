@@ -31,7 +31,9 @@ from kernmodel.incore.engine.model import (
     Switches,
 )
 from kernmodel.incore.tables.core_parameters import (
+    ForwardingParameters,
     FrontEndParameters,
+    LineParameters,
     OpCacheParameters,
     Parameters,
     PipelineParameters,
@@ -296,7 +298,7 @@ def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
     return (*numbers[:GROUPS], *[0] * (GROUPS - len(numbers)))
 
 
-def _lines(figures: ZenPipelineParameters) -> Lines | None:
+def _lines(figures: LineParameters) -> Lines | None:
     """What accesses take longer by where they lie; None where nothing of it is known."""
     if not figures.line_bytes:
         return None
@@ -310,36 +312,41 @@ def _lines(figures: ZenPipelineParameters) -> Lines | None:
     )
 
 
+def _forwards(figures: ForwardingParameters, usual: float) -> Forwards:
+    """Cycles of store forwarding by the kind of access, `usual` where nothing else is known."""
+
+    def cycles(figure: float | None) -> int:
+        return round(usual if figure is None else figure)
+
+    return Forwards(
+        general=cycles(figures.general),
+        vector=cycles(None),
+        to_vector=cycles(figures.to_vector),
+        to_general=cycles(figures.to_general),
+        partial=cycles(figures.partial),
+        partial_vector=cycles(figures.partial_vector or figures.partial),
+        renamed=None if figures.renamed_load is None else round(figures.renamed_load),
+        renamed_bytes=figures.renamed_bytes,
+    )
+
+
 def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     """The pipeline of a core whose schedulers belong to ports; None where nothing is known of it."""
     figures, front = parameters.pipeline, op_cache_parameters(parameters)
     if front is None or not isinstance(figures, ZenPipelineParameters):
         return None
     entries = figures.scheduler_entries
-
-    def cycles(figure: float | None) -> int:
-        return round(parameters.store_forward_latency if figure is None else figure)
-
     memory = MemoryPipes(
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.store_forward_latency),
-        load_ports=_sets(figures.load_ports),
-        store_data_ports=_sets(figures.store_ports),
-        address_ports=_sets(figures.address_ports),
-        value_ports=_sets(figures.value_ports),
-        passed_bytes=figures.passed_bytes,
-        wide_store_loads=figures.wide_store_loads,
-        lines=_lines(figures),
-        forwards=Forwards(
-            general=cycles(figures.forward_general),
-            vector=cycles(None),
-            to_vector=cycles(figures.forward_to_vector),
-            to_general=cycles(figures.forward_to_general),
-            partial=cycles(figures.forward_partial),
-            partial_vector=cycles(figures.forward_partial_vector or figures.forward_partial),
-            renamed=None if figures.renamed_load is None else round(figures.renamed_load),
-            renamed_bytes=figures.renamed_bytes,
-        ),
+        load_ports=_sets(figures.memory.load_ports),
+        store_data_ports=_sets(figures.memory.store_ports),
+        address_ports=_sets(figures.memory.address_ports),
+        value_ports=_sets(figures.memory.value_ports),
+        passed_bytes=figures.memory.passed_bytes,
+        wide_store_loads=figures.memory.wide_store_loads,
+        lines=_lines(figures.lines),
+        forwards=_forwards(figures.forwarding, parameters.store_forward_latency),
     )
     schedulers = PortSchedulers(
         schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
@@ -351,11 +358,11 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         vector_registers=figures.vector_registers,
         register_release=figures.register_release,
         two_registers_bytes=parameters.loads.halved_bytes,  # registers are as wide as what moves at once
-        third_paths=figures.third_paths,
-        store_takes_paths=figures.store_takes_paths,
-        loaded_third_waits=figures.loaded_third_waits,
+        third_paths=figures.paths.third_paths,
+        store_takes_paths=figures.paths.store_takes_paths,
+        loaded_third_waits=figures.paths.loaded_third_waits,
         one_result=figures.one_result,
-        loads_in_order=figures.loads_in_order,
+        loads_in_order=figures.memory.loads_in_order,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),
@@ -369,7 +376,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         by_port=schedulers,
         extra_slots=front.extra_slots,
         fused_ports=figures.fused_ports,
-        result_paths=figures.result_paths,
+        result_paths=figures.paths.result_paths,
         flows=data_flow_figures(parameters),
     )
 

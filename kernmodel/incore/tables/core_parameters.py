@@ -420,10 +420,90 @@ class OpCacheParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class ZenMemoryParameters:
+    """The pipes of loads and stores behind a front end of the kind `zen-op-cache`.
+
+    Attributes:
+        address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
+        value_ports: groups of ports that bring vectors to the store pipes.
+        loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
+        passed_bytes: size of the vectors that take two passes through a pipe.
+        wide_store_loads: cycles for which a store of 512 bits keeps a load pipe.
+    """
+
+    address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
+    load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
+    store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
+    value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
+    loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
+    passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
+    wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardingParameters:
+    """Cycles from stored to loaded data behind a front end of the kind `zen-op-cache`; those that are not known are as
+    `Parameters.store_forward_latency`.
+
+    Attributes:
+        general: between general-purpose registers; to_vector, to_general: from one kind of register to the other.
+        partial: where the load needs more bytes than the store wrote; partial_vector: the same into vectors.
+        renamed_load: cycles of a load of at least renamed_bytes that memory renaming serves; without it there is none.
+    """
+
+    general: Annotated[float | None, Figure("general-purpose store forward latency", _TIME)] = None
+    to_vector: Annotated[float | None, Figure("store forward latency to vectors", _TIME)] = None
+    to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None
+    partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
+    partial_vector: Annotated[float | None, Figure("partial store forward latency to vectors", _TIME)] = None
+    renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
+    renamed_bytes: Annotated[int, Figure("renamed load bytes", PowerOfTwo(4096))] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPathParameters:
+    """Paths of operands and results that floating-point pipes share.
+
+    Attributes:
+        third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
+            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
+            loaded_third_waits: a third vector that is loaded never comes straight.
+        result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
+            starts nothing meanwhile, in instructions that take both.
+    """
+
+    third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
+    store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
+    loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
+    result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineParameters:
+    """What accesses take longer by where they lie in cache lines.
+
+    Attributes:
+        line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
+            bits that cross those of store_block_bytes; None where nothing of that is known.
+        whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
+        grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
+            many loads.
+    """
+
+    line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
+    store_block_bytes: Annotated[int | None, Figure("block bytes of 256-bit stores", PowerOfTwo(4096))] = None
+    whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
+    half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
+    halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
+    grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
+
+
+@dataclass(frozen=True, slots=True)
 class ZenPipelineParameters:
     """What is behind a front end of the kind `zen-op-cache`, for the simulation.
 
     Attributes:
+        memory, forwarding, paths, lines: its pipes of loads and stores, and what they and vectors take longer by.
         queue: entries of the queue between op cache or decoders and dispatch, queue_lines: lines of code of which it
             holds what is left, those of each pass for themselves; None where not known.
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
@@ -434,70 +514,30 @@ class ZenPipelineParameters:
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
-        third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
-            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
-            loaded_third_waits: a third vector that is loaded never comes straight.
         one_result: ports that give one result a cycle: that of a µop that would come in the same cycle as an earlier
             one's comes later.
-        loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
-        result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
-            starts nothing meanwhile, in instructions that take both.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
-        address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
-        value_ports: groups of ports that bring vectors to the store pipes.
-        passed_bytes: size of the vectors that take two passes through a pipe.
-        forward_general, forward_to_vector, forward_to_general: cycles from stored to loaded data between
-            general-purpose registers, and from one kind of register to the other; forward_partial: where the load needs
-            more bytes than the store wrote, forward_partial_vector: into vectors. Each as `store_forward_latency`
-            where it is not known.
-        renamed_load: cycles of a load of at least renamed_bytes that memory renaming serves; without it there is
-            none.
-        wide_store_loads: cycles for which a store of such a vector keeps a load pipe.
-        grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
-            many loads.
-        line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
-            bits that cross those of store_block_bytes; None where nothing of that is known.
     """
 
+    memory: ZenMemoryParameters
+    forwarding: ForwardingParameters
+    paths: VectorPathParameters
+    lines: LineParameters
     retire_width: Annotated[int, _RETIRE]
     reorder_buffer: Annotated[int, _ROB]
     schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())]
     scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts(UOPS_OF_A_SLOT))]
-    address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
-    load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
-    store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
-    value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
     queue: Annotated[int | None, Figure("op queue entries", _ENTRIES)] = None
     queue_lines: Annotated[int | None, Figure("op queue lines", _WIDTH)] = None
-    forward_general: Annotated[float | None, Figure("general-purpose store forward latency", _TIME)] = None
-    forward_to_vector: Annotated[float | None, Figure("store forward latency to vectors", _TIME)] = None
-    forward_to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None
-    forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
-    forward_partial_vector: Annotated[float | None, Figure("partial store forward latency to vectors", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", Integer(UOPS_OF_A_SLOT, 10_000))] = 0
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
-    third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
-    store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
-    loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
     one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
-    loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
-    result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()
-    passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
-    renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
-    renamed_bytes: Annotated[int, Figure("renamed load bytes", PowerOfTwo(4096))] = 1
-    wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
-    whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
-    half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
-    halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
-    grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
-    line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
-    store_block_bytes: Annotated[int | None, Figure("block bytes of 256-bit stores", PowerOfTwo(4096))] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,11 +636,19 @@ MECHANISMS: Mapping[str, type] = {
 
 FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
     "intel-uop-cache": {"front_end": FrontEndParameters, "pipeline": PipelineParameters},
-    "zen-op-cache": {"front_end": OpCacheParameters, "pipeline": ZenPipelineParameters},
+    "zen-op-cache": {
+        "front_end": OpCacheParameters,
+        "pipeline": ZenPipelineParameters,
+        "pipeline.memory": ZenMemoryParameters,
+        "pipeline.forwarding": ForwardingParameters,
+        "pipeline.paths": VectorPathParameters,
+        "pipeline.lines": LineParameters,
+    },
     "decoders": {"front_end": DecoderParameters, "pipeline": WindowParameters},
     "none": {},
 }
-"""By kind of front end, the groups of figures that its cores have besides."""
+"""By kind of front end, the groups of figures that its cores have besides: an attribute of `Parameters`, or, behind a
+point, of a group that stands before."""
 
 FRONT_END_KIND = Choice(tuple(FRONT_ENDS))
 

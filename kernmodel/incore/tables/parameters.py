@@ -15,6 +15,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -213,13 +214,22 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
         table=table,
         sources=sources,
         **_given(declared(Parameters), values),
-        **{name: group(**_given(declared(group), values)) for name, group in groups.items()},
+        **_made(groups, values),
     ), ()
 
 
 def _groups(kind: str) -> dict[str, type]:
     """The groups of figures that a core with this kind of front end may have, by attribute of `Parameters`."""
     return {**MECHANISMS, **FRONT_ENDS[kind]}  # type: ignore[index]
+
+
+def _made(groups: Mapping[str, type], values: Values) -> Values:
+    """The groups of figures, those that have a name behind a point in the ones before it."""
+    made: dict[str, dict[str, Any]] = {"": {}}
+    for name, group in reversed(list(groups.items())):
+        owner, _, attribute = name.rpartition(".")
+        made.setdefault(owner, {})[attribute] = group(**_given(declared(group), values), **made.pop(name, {}))
+    return made[""]
 
 
 def _given(figures: Iterable[Declared], values: Values) -> Values:
@@ -369,7 +379,7 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
     """
     kinds = _groups(front_end_kind(figures))
     groups: list[tuple[object, type]] = [(figures, Parameters)]
-    groups += [(getattr(figures, attribute), kind) for attribute, kind in kinds.items()]
+    groups += [(attrgetter(attribute)(figures), kind) for attribute, kind in kinds.items()]
     values = {
         each.figure.key: _written(getattr(group, each.attribute), each.figure)
         for group, kind in groups
