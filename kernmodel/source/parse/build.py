@@ -15,7 +15,7 @@ from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.copies import LibraryLoop
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
-from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, wrap_around
+from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, with_unit_steps, wrap_around
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
@@ -130,6 +130,8 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     scope.moving = frozenset(moving)
     scope.enter()
     loops = _read_loops(chain, scope)
+    if not scope.rows and not scope.indirect and not all(_starts(moving, loops, scope).values()):
+        loops = with_unit_steps(loops, scope)
     _start_moving(moving, loops, scope)
     left, left_out = wrap_around(chain[-1].before, loops[-1], before, scope)
     loops = (*loops[:-1], replace(loops[-1], start=loops[-1].start + left_out * loops[-1].step))
@@ -386,17 +388,25 @@ def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
 
 def _start_moving(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scope: Scope) -> None:
     """Give variables that advance with a loop their values at the start of an iteration."""
+    for name, value in _starts(moving, loops, scope).items():
+        if name not in scope.arrays:
+            scope.values.pop(name, None)
+            if value is not None:
+                scope.values[name] = value
+        elif value is not None:
+            scope.views[name] = replace(scope.views.get(name) or View(name, (), ZERO), offset=value)
+
+
+def _starts(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scope: Scope) -> dict[str, Formula | None]:
+    """At the start of an iteration, the value of each integer, and how far each pointer has moved; None: no formula."""
+    found: dict[str, Formula | None] = {}
     for name, induction in moving.items():
         if name in scope.arrays:
-            view = scope.views.get(name) or View(name, (), ZERO)
-            offset = at_start(induction, view.offset, loops)
-            if offset is not None:
-                scope.views[name] = replace(view, offset=offset)
-            continue
-        value = at_start(induction, scope.values[name], loops) if name in scope.values else None
-        scope.values.pop(name, None)
-        if value is not None:
-            scope.values[name] = value
+            view = scope.views.get(name)
+            found[name] = at_start(induction, ZERO if view is None else view.offset, loops)
+        else:
+            found[name] = at_start(induction, scope.values[name], loops) if name in scope.values else None
+    return found
 
 
 def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> Iterator[Note]:

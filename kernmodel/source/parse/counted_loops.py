@@ -1,8 +1,9 @@
 """Loops that count as plain `for` loops, rewritten in the syntax tree before anything else reads them.
 
 - `while (i < n) { …; i++; }`, `do { …; i++; } while (i < n);` and `for (; i < n; i++)`, where the variable is set
-  before the loop in the same block;
-- `while (n--)`, `for (i = n; i--;)`, `while (i-- > 0)`: the value is tested, then made smaller before the body;
+  before the loop in the same block, also by a loop that counts with it (the rest of an unrolled loop), or is a
+  parameter that nothing else changes;
+- `while (n--)`, `for (i = n; --i >= 0; p++)`, `do { … } while (--n);`: a test that makes its variable smaller;
 - `for (i = 0, p = a; i < n; i++, p++)`: what is beside the loop's own variable stands before the loop, or ends its
   body.
 
@@ -17,6 +18,7 @@ from copy import copy
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
+from kernmodel.value_types import dataclass
 
 _COMPARED = ("<", "<=", ">", ">=", "!=")
 
@@ -114,23 +116,21 @@ def _split(node: Node, before: Sequence[Node], parameters: set[str], function: N
         result = [part for part in several if part is not own[0]]
         node.init = own[0] if isinstance(node.init, c_ast.ExprList) else c_ast.DeclList(own, node.init.coord)
     down = _counted_down(node.cond)
-    if node.next is None and down is not None:
-        start = node.init if node.init is not None else _start_of(down, before, parameters, function)
-        found = None if start is None else _down(node, down, start)
-        return [*result, node if found is None else found]
+    if down is not None and (node.next is None or not _continues(node.stmt)):
+        beside = () if node.next is None else (getattr(node.next, "exprs", None) or (node.next,))
+        if not any(_stepped(part) == down.name for part in beside):
+            node.stmt, node.next = c_ast.Compound([*_items(node.stmt), *beside], node.coord), None
+            return [*result, _counting_down(node, down, before, parameters, function) or node]
     if node.init is None and name is not None and node.next is not None and _stepped(node.next) == name:
-        node.init = _start_of(name, before, parameters, function)
+        node.init = _start_of(name, before) or _own_counter(node, name, parameters, function)
     return [*result, node]
 
 
 def _while(node: Node, before: Sequence[Node], parameters: set[str], function: Node) -> Node | None:
     """A `while` or `do` that counts as a `for`; None: it does not."""
     down = _counted_down(node.cond)
-    if down is not None and isinstance(node, c_ast.While):
-        start = _start_of(down, before, parameters, function)
-        if start is None and down in parameters:
-            return _down_from_parameter(node, down, function)
-        return None if start is None else _down(node, down, start)
+    if down is not None:
+        return _counting_down(node, down, before, parameters, function)
     name = _tested(node.cond)
     items = _items(node.stmt)
     if name is None or _continues(node.stmt) or not items or not _is_comparison(node.cond):
@@ -144,58 +144,122 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
     step, after = items[places[0]], items[places[0] + 1 :]
     if any(isinstance(part, c_ast.ID) and part.name == name for item in after for part in walk(item)):
         return None
-    start = _start_of(name, before, parameters, function)
+    start = _start_of(name, before) or _own_counter(node, name, parameters, function)
     if start is None:
         return None
     body = c_ast.Compound([item for item in items if item is not step], node.coord)
     return c_ast.For(start, node.cond, step, body, node.coord)
 
 
-def _down(node: Node, name: str, start: Node) -> Node | None:
-    """`while (i-- > 0)`: from the value before, less one, down to 0."""
-    if any(_stepped(part) == name or _set(part) == name for part in walk(node.stmt)):
+@dataclass(frozen=True, slots=True)
+class _Down:
+    """A condition that makes a variable smaller: `last` is the least value of it in the body."""
+
+    name: str
+    last: int
+
+
+def _counting_down(
+    node: Node, down: _Down, before: Sequence[Node], parameters: set[str], function: Node
+) -> Node | None:
+    """A loop whose condition counts down, as a `for` from the value before, less one (of a `do`, from that value)."""
+    if any(_stepped(part) == down.name or _set(part) == down.name for part in walk(node.stmt)):
         return None
-    value = start.init if isinstance(start, c_ast.Decl) else getattr(start, "rvalue", None)
-    if isinstance(start, c_ast.DeclList) and len(start.decls) == 1:
-        value = start.decls[0].init
-    if value is None:
+    start = getattr(node, "init", None) or _start_of(down.name, before)
+    if start is None:
+        start = _own_counter(node, down.name, parameters, function)
+    declared = start.decls[0] if isinstance(start, c_ast.DeclList) and len(start.decls) == 1 else None
+    value = getattr(start, "rvalue", None) if declared is None else declared.init
+    if start is None or value is None:
         return None
-    one, variable = c_ast.Constant("int", "1", node.coord), c_ast.ID(name, node.coord)
-    less = c_ast.BinaryOp("-", value, one, node.coord)
-    if isinstance(start, c_ast.DeclList):
-        first: Node = copy(start)
-        first.decls = [copy(start.decls[0])]
-        first.decls[0].init = less
+    variable = c_ast.ID(getattr(declared, "name", down.name), node.coord)
+    less = value if isinstance(node, c_ast.DoWhile) else _binary("-", value, 1)
+    if declared is None:
+        first: Node = c_ast.Assignment("=", variable, less, node.coord)
     else:
-        first = c_ast.Assignment("=", variable, less, node.coord)
-    test = c_ast.BinaryOp(">=", variable, c_ast.Constant("int", "0", node.coord), node.cond.coord)
+        first = copy(start)
+        first.decls = [copy(declared)]
+        first.decls[0].init = less
+    test = _binary(">=", variable, down.last)
     return c_ast.For(first, test, c_ast.UnaryOp("p--", variable, node.coord), node.stmt, node.coord)
 
 
-def _down_from_parameter(node: Node, name: str, function: Node) -> Node | None:
-    """`while (n--)` of a parameter that nothing else names: another variable counts, and the parameter is a size."""
-    uses = sum(isinstance(part, c_ast.ID) and part.name == name for part in walk(function.body))
-    if uses != 1:
+def _own_counter(node: Node, name: str, parameters: set[str], function: Node) -> Node | None:
+    """The start of a loop that counts with a parameter: another variable counts in its place, which then is a size.
+
+    None where something else writes the parameter, uses it behind the loop, or a loop around repeats this one.
+    """
+    parts = list(walk(function.body))
+    place = next((number for number, part in enumerate(parts) if part is node), None)
+    if name not in parameters or place is None:
+        return None
+    inside = {id(part) for part in walk(node)}
+    outside = [part for part in parts[place:] if id(part) not in inside]
+    writes = [part for part in parts if id(part) not in inside and name in (_set(part), _stepped(part))]
+    used = [part for part in outside if isinstance(part, c_ast.ID) and part.name == name]
+    repeated = any(isinstance(part, LOOPS) and any(one is node for one in walk(part)) for part in parts[:place])
+    if writes or used or repeated:
         return None
     own = f"{name}_left"
+    for part in walk(node):
+        if isinstance(part, c_ast.ID) and part.name == name:
+            part.name = own
     kind = c_ast.TypeDecl(own, [], None, c_ast.IdentifierType(["long"]))
     start = c_ast.Decl(own, [], [], [], [], kind, c_ast.ID(name, node.coord), None, node.coord)
-    return _down(node, own, c_ast.DeclList([start], node.coord))
+    return c_ast.DeclList([start], node.coord)
 
 
-def _start_of(name: str, before: Sequence[Node], parameters: set[str], function: Node) -> Node | None:
+def _binary(operator: str, left: Node, right: Node | int) -> Node:
+    other = c_ast.Constant("int", str(right), left.coord) if isinstance(right, int) else right
+    return c_ast.BinaryOp(operator, left, other, left.coord)
+
+
+def _left_by(loop: Node, name: str) -> Node | None:
+    """What a variable is after a `for` that counts up with it by a number, as a C expression; None of other loops.
+
+    The loop is taken to reach its bound from its start.
+    """
+    ends = (c_ast.Break, c_ast.Return, c_ast.Goto)
+    written = [part for part in walk(loop.stmt) if name in (_set(part), _stepped(part))]
+    if not isinstance(loop, c_ast.For) or written or any(isinstance(part, ends) for part in walk(loop.stmt)):
+        return None
+    start, left = getattr(loop.init, "rvalue", None), getattr(loop.cond, "left", None)
+    bound = getattr(loop.cond, "right", None)
+    step = getattr(loop.next, "rvalue", None) if getattr(loop.next, "op", "") == "+=" else None
+    length = int(step.value) if isinstance(step, c_ast.Constant) and step.value.isdigit() else 0
+    length = 1 if getattr(loop.next, "op", "") in ("++", "p++") else length
+    compared = getattr(loop.cond, "op", "")
+    if _set(loop.init) != name or start is None or bound is None or _stepped(loop.next) != name or not length:
+        return None
+    if _tested(loop.cond) != name or compared not in ("<", "<=", "!="):
+        return None
+    end = _binary("+", bound, 1) if compared == "<=" else bound
+    if isinstance(left, c_ast.BinaryOp):
+        end = _binary("-" if left.op == "+" else "+", end, left.right)
+    if length == 1:
+        return end
+    trips = _binary("/", _binary("+", _binary("-", end, start), length - 1), length)
+    return _binary("+", start, _binary("*", trips, length))
+
+
+def _start_of(name: str, before: Sequence[Node]) -> Node | None:
     """Where the block sets a variable before a loop: as the start of the loop."""
     for number in range(len(before) - 1, -1, -1):
         item = before[number]
+        value: Node | None
         if isinstance(item, (*LOOPS, c_ast.If, c_ast.Switch)):
-            if any(_set(part) == name or _stepped(part) == name for part in walk(item)):
+            if not any(name in (_set(part), _stepped(part)) for part in walk(item)):
+                continue
+            value = _left_by(item, name) if isinstance(item, LOOPS) else None
+            if value is None:
                 return None
+        elif _set(item) == name:
+            value = item.init if isinstance(item, c_ast.Decl) else item.rvalue
+        else:
             continue
-        if _set(item) != name:
-            continue
-        value = item.init if isinstance(item, c_ast.Decl) else item.rvalue
         used = {part.name for part in walk(value) if isinstance(part, c_ast.ID)}
-        if any(_set(part) in used or _stepped(part) in used for later in before[number + 1 :] for part in walk(later)):
+        since = before[number:] if isinstance(item, LOOPS) else before[number + 1 :]
+        if any({_set(part), _stepped(part)} & used for later in since for part in walk(later)):
             return None
         return c_ast.Assignment("=", c_ast.ID(name, item.coord), value, item.coord)
     return None
@@ -217,22 +281,28 @@ def _tested(condition: Node | None) -> str | None:
     if not _is_comparison(condition):
         return None
     assert condition is not None
-    return getattr(condition.left, "name", None) or getattr(condition.right, "name", None)
+    left = condition.left
+    if isinstance(left, c_ast.BinaryOp) and left.op in ("+", "-") and isinstance(left.right, c_ast.Constant):
+        left = left.left
+    return getattr(left, "name", None) or getattr(condition.right, "name", None)
 
 
 def _is_comparison(condition: Node | None) -> bool:
     return isinstance(condition, c_ast.BinaryOp) and condition.op in _COMPARED
 
 
-def _counted_down(condition: Node | None) -> str | None:
-    """The variable of `i--`, `i-- > 0` and `i-- != 0`."""
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in (">", "!="):
+def _counted_down(condition: Node | None) -> _Down | None:
+    """`i--`, `i-- > 0`, `--i`, `--i > 0` and `--i >= 0`, also with `!= 0`."""
+    compared = ">"
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in (">", "!=", ">="):
         if not isinstance(condition.right, c_ast.Constant) or condition.right.value != "0":
             return None
-        condition = condition.left
-    if isinstance(condition, c_ast.UnaryOp) and condition.op == "p--" and isinstance(condition.expr, c_ast.ID):
-        return str(condition.expr.name)
-    return None
+        compared, condition = condition.op, condition.left
+    if not isinstance(condition, c_ast.UnaryOp) or not isinstance(condition.expr, c_ast.ID):
+        return None
+    if condition.op == "--":
+        return _Down(str(condition.expr.name), 0 if compared == ">=" else 1)
+    return _Down(str(condition.expr.name), 0) if condition.op == "p--" and compared != ">=" else None
 
 
 def _stepped(node: Node) -> str | None:

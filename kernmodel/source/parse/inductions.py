@@ -11,10 +11,11 @@ what the one before left: `wrap_around` finds it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kernmodel.errors import KernmodelError
-from kernmodel.formulas.formula import ZERO, Formula, constant, variable
+from kernmodel.formulas.formula import ZERO, Formula, constant, floored, variable
 from kernmodel.source.model import Loop
 from kernmodel.source.parse.chains import Chain, branches
 from kernmodel.source.parse.scope import Scope
@@ -81,10 +82,32 @@ def at_start(induction: Induction, start: Formula, loops: tuple[Loop, ...]) -> F
         # an iteration adds what stands in it, and all that the iterations of the next inner loop do
         each = induction.advances.get(number, 0) + trips * each
         passed += each * (loop.symbol - loop.start) / loop.step
-        trips = (loop.stop - loop.start) / loop.step
+        trips = _trips(loop)
     value = start + passed
     whole = all(isinstance(coefficient, int) for coefficient in value.terms.values())
-    return value if whole and not value.wholes else None
+    return value if whole and all(kept.of(kept.parts).of_sizes for kept in value.wholes) else None
+
+
+def _trips(loop: Loop) -> Formula:
+    """How many iterations a loop has that runs at all."""
+    covered = loop.stop - loop.start
+    return covered if loop.step == 1 else floored((covered + loop.step - (1 if loop.step > 0 else -1)) / loop.step)
+
+
+def with_unit_steps(loops: tuple[Loop, ...], scope: Scope) -> tuple[Loop, ...]:
+    """The loops as counters of their iterations, 0, 1, 2, …, of which their variables become formulas in the scope."""
+    found: list[Loop] = []
+    values: dict[str, Formula | int] = {}
+    for loop in loops:
+        start, stop = loop.start.substitute(values), loop.stop.substitute(values)
+        whole = replace(loop, start=start, stop=stop)
+        if abs(loop.step) != 1:
+            values[loop.variable] = start + loop.step * loop.symbol
+            whole = replace(loop, start=ZERO, stop=_trips(whole), step=1)
+        found.append(whole)
+    scope.values = {name: value.substitute(values) for name, value in scope.values.items()}
+    scope.views = {name: replace(view, offset=view.offset.substitute(values)) for name, view in scope.views.items()}
+    return tuple(found)
 
 
 def wrap_around(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -44,6 +45,14 @@ from kernmodel.source.parse.syntax import (
 from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts, written
 from kernmodel.value_types import dataclass
 
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 EVEN = 0.5
 """With which probability a condition holds that the data decide, where nothing is stated."""
 UNKNOWN = ElementType("struct", 0, "integer")
@@ -483,9 +492,13 @@ class Scope:
         raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
 
     def _binary(self, node: Node) -> Formula:
-        if node.op not in ("+", "-", "*", "/", "%", "<<", ">>", "&"):
+        if node.op not in ("+", "-", "*", "/", "%", "<<", ">>", "&", *COMPARISONS):
             raise self._no_integer(node, f"the operator {node.op}")
         left, right = self.index(node.left), self.index(node.right)
+        if (compared := COMPARISONS.get(node.op)) is not None:
+            if left.is_integer and right.is_integer:
+                return constant(int(compared(int(left), int(right))))
+            return self.choose(node, ONE, ZERO)
         if node.op in ("<<", ">>"):
             right = self._exponent(right, node)
         if node.op == "+":
