@@ -92,6 +92,7 @@ def intervals(
     yield _branch_interval(terms)
     yield _call_interval(terms)
     yield _row_interval(terms)
+    yield _remainder_interval(terms)
     yield _traffic_interval(terms)
     if composed:
         cause = "how the times compose, which experiments left undecided"
@@ -126,6 +127,16 @@ def _row_interval(terms: Terms) -> Interval | None:
         return None
     found = [terms.total(), terms.total({"T_OL": terms.outside.row_factor * terms.body["T_OL"]})]
     return _interval(found, "what rows shorter than the longest take", "their share of its cycles")
+
+
+def _remainder_interval(terms: Terms) -> Interval | None:
+    """T_ECM with iterations that fill no pass as fast as those of passes (by masks), and executed one by one."""
+    outside, taken = terms.outside, terms.total()
+    if outside is None or outside.single_cycles is None:
+        return None
+    rest = taken - outside.remainder_cycles
+    found = [rest, taken, rest + outside.single_cycles]
+    return _interval(found, "how iterations that fill no pass are executed", "whole vectors, then one by one")
 
 
 def _call_interval(terms: Terms) -> Interval | None:

@@ -40,6 +40,8 @@ class OutsideWork:
         branch_cycles: what branches within the loop cost that the data decide, if nothing foresees them; not in T_out.
         row_factor: how many times as much T_OL may be where a pass executes whole rows of different lengths, if each
             took as long as the longest.
+        single_cycles: `remainder_cycles` if all iterations that fill no pass were executed one by one, where the code
+            does not show how they are; None where it does.
         known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
             estimated from the loop.
     """
@@ -54,6 +56,7 @@ class OutsideWork:
     overlap_cycles: float = 0.0
     branch_cycles: float = 0.0
     row_factor: float = 1.0
+    single_cycles: float | None = None
 
     @property
     def cycles(self) -> float:

@@ -14,6 +14,7 @@ from kernmodel.models.outside import OutsideWork
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.uncertainty import Interval
 
 pytestmark = pytest.mark.needs("gcc")
 
@@ -157,6 +158,31 @@ def test_assembly_without_its_surroundings_is_told(answer_of, tmp_path: Path) ->
     assert outside.remainder_cycles == pytest.approx(8 / 23 * 3 * body * (1 - 1 / 4))
     assert "around-unknown" in {note.code for note in answer.notes}
     assert "around-unknown" not in {note.code for note in answer_of(STENCIL, "hsw", n=25, m=30).notes}
+
+
+def test_unknown_remainders_of_unrolled_loops_are_whole_vectors_and_single_iterations(tmp_path: Path) -> None:
+    """Of 23 iterations, 16 fill a pass of four vectors; one vector more is as fast as there, three more are not."""
+    one = (
+        "\tvmovupd {0}(%r8,%rax), %ymm3\n\tvaddpd {0}(%rdx,%rax), %ymm3, %ymm0\n\tvaddpd {0}(%rdi,%rax), %ymm0, %ymm0\n"
+        "\tvaddpd {0}(%rsi,%rax), %ymm0, %ymm0\n\tvmulpd %ymm1, %ymm0, %ymm0\n\tvmovupd %ymm0, {0}(%rcx,%rax)\n"
+    )
+    listing = tmp_path / "loop.s"
+    listing.write_text(
+        ".L4:\n" + "".join(map(one.format, (0, 32, 64, 96))) + "\taddq $128, %rax\n\tcmpq %r9, %rax\n\tjne .L4\n"
+    )
+
+    def at(length: int) -> tuple[float, OutsideWork, Interval]:
+        answer = predict_ecm(KernelRequest("stencil", "hsw", {"N": length + 2, "M": 30}), CodeRequest(asm=str(listing)))
+        interval = answer.prediction.cycles_interval
+        assert interval is not None
+        return answer.incore.prediction / 16, outside_of(answer), interval
+
+    share, outside, interval = at(23)
+    assert outside.remainder_cycles == pytest.approx(8 / 23 * 3 * share * (4 - 1))
+    assert outside.single_cycles == pytest.approx(8 / 23 * 7 * share * (4 - 1))
+    assert "how iterations that fill no pass are executed" in interval.cause
+    assert at(24)[1].remainder_cycles == 0 < (at(24)[1].single_cycles or 0)
+    assert at(32)[1].single_cycles == 0
 
 
 def test_a_loop_that_nothing_surrounds_is_entered_once_a_sweep() -> None:

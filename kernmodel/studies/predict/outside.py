@@ -68,6 +68,9 @@ def outside_work(
         exit=leaving,
         known=known,
         overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
+        single_cycles=None
+        if code.ways
+        else entries * sum(one.one_by_one(length % steps) * share for length, share in executed),
         branch_cycles=branches,
         row_factor=_row_factor(nest, sizes, loop),
     )
@@ -145,12 +148,17 @@ def inner_iterations(answer: EcmAnswer) -> float:
 class _Entry:
     """What one entry of the loop costs by the number of its steps.
 
+    Where the code around the loop is not known, steps that fill no pass are executed as compilers make remainders of
+    unrolled loops: whole vectors at a time (Intel's, `#pragma vector vecremainder`; GCC's and LLVM's vectorised
+    epilogues), as fast as in the loop, and what is left of them one by one.
+
     Args:
         steps: per pass; cycles: of a pass; vectors: elements that a vector instruction computes.
     """
 
     def __init__(self, steps: int, cycles: float, vectors: float, code: OutsideCycles) -> None:
         self._steps, self._code = steps, code
+        self._vectors = max(1, round(min(vectors, steps)))
         self._share = cycles / steps
         self._single = cycles / max(1.0, steps / vectors)
 
@@ -158,10 +166,14 @@ class _Entry:
         """Cycles of the steps that fill no pass beyond their share of one, and of the code that executes no step."""
         passes, left = divmod(length, self._steps)
         if not self._code.ways:
-            return max(0.0, left * (self._single - self._share)), 0.0
+            return self.one_by_one(left % self._vectors), 0.0
         remainder, way = self._way(left)
         slack = max(0.0, self._share * self._steps - self._code.carried)
         return max(0.0, remainder - left * self._share), max(way.straight, way.chain - passes * slack)
+
+    def one_by_one(self, left: int) -> float:
+        """Cycles beyond their share of a pass of steps that are executed one at a time."""
+        return max(0.0, left * (self._single - self._share))
 
     def overlap(self, length: int) -> float:
         """Cycles by which the chain of an entry overlaps with those of the next ones.
