@@ -14,11 +14,11 @@ from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import left_out, refusal
 from kernmodel.source.find import find_source
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
-from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
-from kernmodel.source.parse.chains import Chain, chains
+from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line, refused_loop
+from kernmodel.source.parse.chains import Chain, chains, uncounted_loops
 from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
-from kernmodel.source.parse.syntax import Program, parse_program
+from kernmodel.source.parse.syntax import Node, Program, parse_program
 from kernmodel.source.text import is_description, kernel_path, other_bodies_blanked
 from kernmodel.value_types import dataclass
 
@@ -194,12 +194,22 @@ def list_nests(
             place, repeating = program.location(chain.inner), tuple(map(id, chain.repeated))
             found.append(FoundNest(name, number, variables, place, nest, _common(before, chain), repeating))
             before = chain
+        found += _uncounted(program, one)
     for one in program.unread:
         where = one.error.where
         if one.loops and function in (None, one.name) and isinstance(where, Location):
             found.append(FoundNest(one.name, 1, ("?",), where, one.error))
     nests = (*found, *_left_out(text, file, function))
     return FileNests(nests, program.left_out if function is None else ())
+
+
+def _uncounted(program: Program, function: Node) -> Iterator[FoundNest]:
+    """The loops of a function that are no nests: nothing tells how often they run. Numbered behind its nests."""
+    first = len(chains(function, program)) + 1
+    for number, loop in enumerate(uncounted_loops(function), first):
+        error = refused_loop(program, function, loop)
+        name = "" if program.bare else str(function.decl.name)
+        yield FoundNest(name, number, ("?",), program.location(loop), error)
 
 
 def _common(before: Chain | None, chain: Chain) -> int:

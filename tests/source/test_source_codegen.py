@@ -88,6 +88,8 @@ def test_parameters_are_not_given_to_the_compiler() -> None:
         "void f(count_type N, Real *a) { count_type i, M = 2; for (i = 0; i < N; i++) a[i] = (i * K) + M; return K; }"
     )
     assert compiler_defines(elsewhere, {"N": 100, "M": 3, "K": 5}) == {"K": "5"}
+    made = "#define MAKE(T, name) \\\nvoid name(int n, T *x, int step) \\\n{ x[n * step * K] = 0; }\nMAKE(double, f)\n"
+    assert compiler_defines(made, {"n": 1, "step": 2, "K": 5}) == {"K": "5"}
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,14 @@ BODIES = (
     "while (--m >= 0) for (int i = 0; i < n; i++) a[m][i] += 1;",
     "enum { low = 1 == 1, high = (2 > 3) + 4 }; for (int i = low; i < n; ++i) x[i + high] += 1;",
     "for (int i = 0; i < n; ++i) x[i + 3 * (7 >= 7)] += 1;",
+    "for (int *p = x + 2; p < x + n; ++p) *p += 1;",
+    "int *p = &x[m], *end = p + n; while (p != end) { *p++ += 1; *p += 1; }",
+    "int *end = x + 3 * n; do { *x += 1; x += 2; x++; } while (x <= end);",
+    "for (; m; --m) x[m] += 1;",
+    "int i = 1; while (i++ < n) x[i] += 1;",
+    "int i = -1; do { x[i + 1] += 1; } while (++i < n);",
+    "int k = n / 2; while (k > 0) { *x++ += 1; *x++ += 1; k--; } k = n % 2u; while (k > 0u) { *x++ += 1; k--; }",
+    "x += m; x++; for (int i = 0; i < n; ++i) x[i] += 1;",
 )
 FUNCTIONS = """static inline int twice(int v) { return 2 * v; }
 static void put(int *p, int k) { *(p + k) += 1; }
@@ -205,3 +213,10 @@ def test_buffers_that_change_places_stay_with_their_arrays() -> None:
     nest = parse_kernel(text, "x.c")
     assert [access.text for access in nest.accesses] == ["a[i]", "b[i]"]
     assert "pointers-exchanged" in {note.code for note in nest.notes}
+
+
+def test_pointers_that_a_loop_around_moves_on_are_not_followed() -> None:
+    for before in ("for (int t = 0; t < 3; ++t) { x++;", "while (*x > 0) x++; {"):
+        text = f"void f(float *x, int n) {{ {before} for (int i = 0; i < n; ++i) x[i] = 1; g(n); }} }}"
+        with pytest.raises(UnsupportedKernelError, match="the pointer x is set here"):
+            parse_kernel(text, "x.c")

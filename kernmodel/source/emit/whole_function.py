@@ -28,6 +28,7 @@ _TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|
 _TYPE_NAME = r"(?!(?:return|else|do|goto|case|sizeof|typedef)\b)[A-Za-z_]\w*"
 _INCLUDED = pattern(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _STATIC = pattern(r"^[ \t]*static\s+[\w\s*]+[\w\]]\s*(?:\[[^;(){}]*\])?\s*(?:,[^;(){}]*)?;", re.MULTILINE)
+_FUNCTION_MACRO = pattern(r"^[ \t]*#[ \t]*define[ \t]+\w+\((?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 _LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
 
 
@@ -105,6 +106,8 @@ def missing_headers(text: str) -> str:
 def compiler_defines(text: str, defines: Mapping[str, str | int]) -> dict[str, str]:
     """Those of the -D values that a compiler may be given: not those that name a parameter or variable of the text."""
     bare = without_comments(text, directives=False)
+    # macros with arguments may make whole functions: what these declare is no macro either
+    bare += "".join(match[0] for match in _FUNCTION_MACRO.finditer(without_comments(text)))
     others = r"(?:[*\s]*\w+\s*(?:=[^,;(){}]*)?,)*"
 
     def declared(name: str) -> bool:

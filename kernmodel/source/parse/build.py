@@ -15,7 +15,15 @@ from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.copies import LibraryLoop
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
-from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, with_unit_steps, wrap_around
+from kernmodel.source.parse.inductions import (
+    Induction,
+    advance_over,
+    advancing,
+    at_start,
+    inductions,
+    with_unit_steps,
+    wrap_around,
+)
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
@@ -73,9 +81,16 @@ def _refuse_other_loops(program: Program, *functions: Node) -> None:
     for function in functions:
         for node in walk(function.body):
             if isinstance(node, (c_ast.While, c_ast.DoWhile)):
-                raise Scope.of(program, function).unsupported(
-                    "a while loop is not supported", node, "write it as a for-loop with a counter"
-                )
+                raise refused_loop(program, function, node)
+
+
+def refused_loop(program: Program, function: Node, loop: Node) -> UnsupportedKernelError:
+    """Why a `while` or `do` that has not become a `for` is no nest."""
+    todo = "write it as a for-loop with a counter"
+    if (line := program.location(loop).line) is not None:
+        todo += f", or say how many iterations it has: --trip-count {line}=N"
+    what = "a while loop is not supported where nothing tells how often it runs"
+    return Scope.of(program, function).unsupported(what, loop, todo)
 
 
 def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
@@ -243,13 +258,14 @@ def _read_until(found: Chain, scope: Scope) -> dict[str, Formula]:
         take_repeating(loop, scope)
     repeated = frozenset[int]().union(*(scope.program.once(_inside, loop.stmt) for loop in found.repeated[:1]))
     entered = False
+    anew: set[str] = set()
     for statement in found.passed:
         if not entered and id(statement) in repeated:
             # what an iteration before has left, unless this one sets it before the nest
             entered = True
             _forget(found.repeated[0], scope)
         _take_integers(statement, scope)
-        _take_pointers(statement, scope)
+        _take_pointers(statement, scope, anew if entered else None)
     if found.repeated and not entered:
         _forget(found.repeated[0], scope)
     before = dict(scope.values) if len(found.levels) == 1 else {}
@@ -269,15 +285,33 @@ def _forget(loop: Node, scope: Scope) -> None:
             scope.values.pop(name, None)
 
 
-def _take_pointers(statement: Node, scope: Scope) -> None:
-    """Note which pointers a statement before the nest lets point elsewhere; declarations have been read."""
+def _take_pointers(statement: Node, scope: Scope, anew: set[str] | None) -> None:
+    """Note which pointers a statement before the nest lets point elsewhere; declarations have been read.
+
+    Args:
+        anew: of a loop that repeats the nest and this statement, the pointers that each iteration sets anew before:
+            others that advance begin elsewhere each time. None: it is executed once.
+    """
     if isinstance(statement, (c_ast.Decl, c_ast.DeclList)):
+        if anew is not None:
+            anew |= {name for name, _ in written_names(statement)}
         return
     target = statement.lvalue if isinstance(statement, c_ast.Assignment) else None
     if isinstance(target, c_ast.ID) and target.name in scope.arrays:
-        scope.point(target.name, statement.rvalue if statement.op == "=" else None, statement)
-    else:
-        scope.point_perhaps(statement)
+        known = anew is None or target.name in anew
+        if not known or (moved := advance_over(statement, target.name, scope)) is None:
+            scope.point(target.name, statement.rvalue if statement.op == "=" else None, statement)
+            if anew is not None and statement.op == "=":
+                anew.add(target.name)
+        else:
+            scope.advance(target.name, moved)
+        return
+    written = {name for name, _ in scope.program.writes(statement) if name in scope.arrays}
+    found = {name: advance_over(statement, name, scope) for name in (written if anew is None else written & anew)}
+    followed = {name: moved for name, moved in found.items() if moved is not None}
+    for name, moved in followed.items():
+        scope.advance(name, moved)
+    scope.point_perhaps(statement, followed)
 
 
 def _refuse_views(references: Sequence[Reference], scope: Scope) -> None:

@@ -209,6 +209,20 @@ def holds_loop(node: Node) -> bool:
     return any(isinstance(part, c_ast.For) for part in walk(node))
 
 
+def uncounted_loops(node: Node) -> list[Node]:
+    """The `while` and `do` loops outside of every `for` that hold none, and touch memory."""
+    if isinstance(node, c_ast.For):
+        return []
+    if isinstance(node, (c_ast.While, c_ast.DoWhile)) and not holds_loop(node):
+        touches = any(isinstance(part, (c_ast.ArrayRef, c_ast.StructRef)) or _is_fetch(part) for part in walk(node))
+        return [node] if touches else []
+    return [loop for _, child in node.children() for loop in uncounted_loops(child)]
+
+
+def _is_fetch(node: Node) -> bool:
+    return isinstance(node, c_ast.UnaryOp) and node.op == "*"
+
+
 def innermost(node: Node) -> tuple[Node, ...]:
     """The innermost loops in the node."""
     loops = [part for part in walk(node) if isinstance(part, c_ast.For)]

@@ -3,7 +3,9 @@
 - `while (i < n) { …; i++; }`, `do { …; i++; } while (i < n);` and `for (; i < n; i++)`, where the variable is set
   before the loop in the same block, also by a loop that counts with it (the rest of an unrolled loop), or is a
   parameter that nothing else changes;
-- `while (n--)`, `for (i = n; --i >= 0; p++)`, `do { … } while (--n);`: a test that makes its variable smaller;
+- `while (n--)`, `for (i = n; --i >= 0; p++)`, `while (++i < n)`, `do { … } while (--n);`: a test that steps its
+  variable;
+- `for (p = a; p < end; ++p)`, `while (first != last) … *first++ …`: as `walking_loops` says;
 - `for (i = 0, p = a; i < n; i++, p++)`: what is beside the loop's own variable stands before the loop, or ends its
   body.
 
@@ -17,17 +19,16 @@ from copy import copy
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
+from kernmodel.source.parse.tree import COMPARED, LOOPS, STEPS, Node, slots, walk
+from kernmodel.source.parse.walking_loops import as_counting, pointers_of
 from kernmodel.value_types import dataclass
-
-_COMPARED = ("<", "<=", ">", ">=", "!=")
 
 
 def rewrite_loops(function: Node) -> None:
     """Rewrite the loops in a function that count."""
     parameters = getattr(function.decl.type, "args", None)
     known = {part.name for part in (parameters.params if parameters else ()) if getattr(part, "name", None)}
-    _inside(function.body, known, function)
+    _inside(function.body, known - pointers_of(function), function)
 
 
 def state_trips(function: Node, trips: Callable[[Node], int | None]) -> None:
@@ -92,6 +93,8 @@ def _inside(node: Node, parameters: set[str], function: Node) -> None:
 
 def _rewritten(node: Node, before: Sequence[Node], parameters: set[str], function: Node) -> list[Node]:
     """What a statement of a block becomes; `before` stands before it in the block."""
+    if isinstance(node, LOOPS) and (walking := as_counting(node, before, function)) is not None:
+        return walking
     if isinstance(node, c_ast.For):
         return _split(node, before, parameters, function)
     if isinstance(node, (c_ast.While, c_ast.DoWhile)):
@@ -103,6 +106,8 @@ def _rewritten(node: Node, before: Sequence[Node], parameters: set[str], functio
 def _split(node: Node, before: Sequence[Node], parameters: set[str], function: Node) -> list[Node]:
     """A `for` with the parts beside its own variable outside of it."""
     result: list[Node] = []
+    if isinstance(node.cond, c_ast.ID) and node.next is not None and _stepped(node.next) == node.cond.name:
+        node.cond = _binary("!=", node.cond, 0)
     name = _tested(node.cond)
     if isinstance(node.next, c_ast.ExprList) and name is not None and not _continues(node.stmt):
         own = [part for part in node.next.exprs if _stepped(part) == name]
@@ -115,12 +120,12 @@ def _split(node: Node, before: Sequence[Node], parameters: set[str], function: N
     if name is not None and len(several) > 1 and len(own) == 1:
         result = [part for part in several if part is not own[0]]
         node.init = own[0] if isinstance(node.init, c_ast.ExprList) else c_ast.DeclList(own, node.init.coord)
-    down = _counted_down(node.cond)
-    if down is not None and (node.next is None or not _continues(node.stmt)):
+    stepping = _stepping(node.cond)
+    if stepping is not None and (node.next is None or not _continues(node.stmt)):
         beside = () if node.next is None else (getattr(node.next, "exprs", None) or (node.next,))
-        if not any(_stepped(part) == down.name for part in beside):
+        if not any(_stepped(part) == stepping.name for part in beside):
             node.stmt, node.next = c_ast.Compound([*_items(node.stmt), *beside], node.coord), None
-            return [*result, _counting_down(node, down, before, parameters, function) or node]
+            return [*result, _stepping_in_test(node, stepping, before, parameters, function) or node]
     if node.init is None and name is not None and node.next is not None and _stepped(node.next) == name:
         node.init = _start_of(name, before) or _own_counter(node, name, parameters, function)
     return [*result, node]
@@ -128,9 +133,9 @@ def _split(node: Node, before: Sequence[Node], parameters: set[str], function: N
 
 def _while(node: Node, before: Sequence[Node], parameters: set[str], function: Node) -> Node | None:
     """A `while` or `do` that counts as a `for`; None: it does not."""
-    down = _counted_down(node.cond)
-    if down is not None:
-        return _counting_down(node, down, before, parameters, function)
+    stepping = _stepping(node.cond)
+    if stepping is not None:
+        return _stepping_in_test(node, stepping, before, parameters, function)
     name = _tested(node.cond)
     items = _items(node.stmt)
     if name is None or _continues(node.stmt) or not items or not _is_comparison(node.cond):
@@ -152,36 +157,40 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
 
 
 @dataclass(frozen=True, slots=True)
-class _Down:
-    """A condition that makes a variable smaller: `last` is the least value of it in the body."""
+class _Stepping:
+    """A condition that steps a variable, by 1 or −1, and compares what it is then with a bound."""
 
     name: str
-    last: int
+    by: int
+    compared: str
+    bound: Node
 
 
-def _counting_down(
-    node: Node, down: _Down, before: Sequence[Node], parameters: set[str], function: Node
+def _stepping_in_test(
+    node: Node, stepping: _Stepping, before: Sequence[Node], parameters: set[str], function: Node
 ) -> Node | None:
-    """A loop whose condition counts down, as a `for` from the value before, less one (of a `do`, from that value)."""
-    if any(_stepped(part) == down.name or _set(part) == down.name for part in walk(node.stmt)):
+    """A loop whose condition steps its variable, as a `for` from one step behind the value before (of a `do`, from that
+    value)."""
+    name = stepping.name
+    if any(name in (_stepped(part), _set(part)) for part in (*walk(node.stmt), *walk(stepping.bound))):
         return None
-    start = getattr(node, "init", None) or _start_of(down.name, before)
+    start = getattr(node, "init", None) or _start_of(name, before)
     if start is None:
-        start = _own_counter(node, down.name, parameters, function)
+        start = _own_counter(node, name, parameters, function)
     declared = start.decls[0] if isinstance(start, c_ast.DeclList) and len(start.decls) == 1 else None
     value = getattr(start, "rvalue", None) if declared is None else declared.init
     if start is None or value is None:
         return None
-    variable = c_ast.ID(getattr(declared, "name", down.name), node.coord)
-    less = value if isinstance(node, c_ast.DoWhile) else _binary("-", value, 1)
+    variable = c_ast.ID(getattr(declared, "name", name), node.coord)
+    stepped = value if isinstance(node, c_ast.DoWhile) else _binary("+" if stepping.by > 0 else "-", value, 1)
     if declared is None:
-        first: Node = c_ast.Assignment("=", variable, less, node.coord)
+        first: Node = c_ast.Assignment("=", variable, stepped, node.coord)
     else:
         first = copy(start)
         first.decls = [copy(declared)]
-        first.decls[0].init = less
-    test = _binary(">=", variable, down.last)
-    return c_ast.For(first, test, c_ast.UnaryOp("p--", variable, node.coord), node.stmt, node.coord)
+        first.decls[0].init = stepped
+    test = _binary(stepping.compared, variable, stepping.bound)
+    return c_ast.For(first, test, c_ast.UnaryOp("p++" if stepping.by > 0 else "p--", variable), node.stmt, node.coord)
 
 
 def _own_counter(node: Node, name: str, parameters: set[str], function: Node) -> Node | None:
@@ -288,21 +297,25 @@ def _tested(condition: Node | None) -> str | None:
 
 
 def _is_comparison(condition: Node | None) -> bool:
-    return isinstance(condition, c_ast.BinaryOp) and condition.op in _COMPARED
+    return isinstance(condition, c_ast.BinaryOp) and condition.op in COMPARED
 
 
-def _counted_down(condition: Node | None) -> _Down | None:
-    """`i--`, `i-- > 0`, `--i`, `--i > 0` and `--i >= 0`, also with `!= 0`."""
-    compared = ">"
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in (">", "!=", ">="):
-        if not isinstance(condition.right, c_ast.Constant) or condition.right.value != "0":
-            return None
-        compared, condition = condition.op, condition.left
-    if not isinstance(condition, c_ast.UnaryOp) or not isinstance(condition.expr, c_ast.ID):
+def _stepping(condition: Node | None) -> _Stepping | None:
+    """What `i--`, `i-- > 0`, `--i >= 0`, `++i < n` and `i++ != n` step; None of what steps away from its bound."""
+    compared, left, bound = "!=", condition, None
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in COMPARED:
+        compared, left, bound = condition.op, condition.left, condition.right
+    if not isinstance(left, c_ast.UnaryOp) or left.op not in STEPS or not isinstance(left.expr, c_ast.ID):
         return None
-    if condition.op == "--":
-        return _Down(str(condition.expr.name), 0 if compared == ">=" else 1)
-    return _Down(str(condition.expr.name), 0) if condition.op == "p--" and compared != ">=" else None
+    by = 1 if "+" in left.op else -1
+    if compared == "!=":
+        compared = "<" if by > 0 else ">"
+    if (compared in ("<", "<=")) != (by > 0):
+        return None
+    bound = c_ast.Constant("int", "0", left.coord) if bound is None else bound
+    if left.op.startswith("p"):  # the value before the step is compared
+        bound = _binary("+" if by > 0 else "-", bound, 1)
+    return _Stepping(str(left.expr.name), by, compared, bound)
 
 
 def _stepped(node: Node) -> str | None:

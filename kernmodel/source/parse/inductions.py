@@ -18,8 +18,10 @@ from kernmodel.errors import KernmodelError
 from kernmodel.formulas.formula import ZERO, Formula, constant, floored, variable
 from kernmodel.source.model import Loop
 from kernmodel.source.parse.chains import Chain, branches
+from kernmodel.source.parse.loops import read_loop
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk, written_names
+from kernmodel.source.parse.tree import LOOPS
 from kernmodel.value_types import dataclass
 
 
@@ -225,6 +227,34 @@ def amount(node: Node, name: str, scope: Scope) -> Formula | None:
     except KernmodelError:
         return None
     return sign * moved if moved.of_sizes else None
+
+
+def advance_over(statement: Node, name: str, scope: Scope) -> Formula | None:
+    """What executing a statement before the nest, or a loop of it, adds to a pointer; None: that is not known."""
+    writes = [node for written, node in written_names(statement) if written == name]
+    if not writes:
+        return ZERO
+    if scope.arrays[name].computed or not all(is_advance(node, name) for node in writes):
+        return None
+    if not isinstance(statement, c_ast.For):
+        plain = not any(isinstance(part, (*LOOPS, c_ast.If, c_ast.Switch)) for part in walk(statement))
+        return _advance(name, [statement], scope) if plain else None
+    if any(isinstance(part, (c_ast.Continue, c_ast.Break, c_ast.Goto, c_ast.Return)) for part in walk(statement)):
+        return None
+    kept = scope.values, scope.scalars, scope.rows
+    scope.values, scope.scalars, scope.rows = dict(scope.values), dict(scope.scalars), dict(scope.rows)
+    try:
+        loop = read_loop(statement, scope)
+        each = [advance_over(part, name, scope) for part in statements(statement.stmt)]
+    except KernmodelError:
+        return None
+    finally:
+        scope.values, scope.scalars, scope.rows = kept
+    if None in each:
+        return None
+    total = sum((part for part in each if part is not None), ZERO) * _trips(loop)
+    whole = all(isinstance(coefficient, int) for coefficient in total.terms.values())
+    return total if whole and total.of_sizes else None
 
 
 def _is_integer(scope: Scope, name: str, nodes: Iterable[tuple[int, Any]]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -301,9 +301,17 @@ class Scope:
         """From here on, what is read stands in the nest."""
         self._before = False
 
-    def point_perhaps(self, statement: Node) -> None:
-        """Note the pointers that change within a statement that may be executed any number of times, or never."""
+    def advance(self, name: str, amount: Formula) -> None:
+        """Note that a pointer has moved on by this number of elements, or rows."""
+        view = self.views.get(name) or View(name, (), ZERO)
+        self.views[name] = replace(view, offset=view.offset + amount)
+
+    def point_perhaps(self, statement: Node, followed: Collection[str] = ()) -> None:
+        """Note the pointers that change within a statement that may be executed any number of times, or never, but for
+        those that are `followed`."""
         for name, node in self.program.writes(statement):
+            if name in followed:
+                continue
             value = getattr(node, "rvalue", None) if getattr(node, "op", "") == "=" else None
             if isinstance(node, c_ast.UnaryOp) and node.op == "&":
                 continue  # a call sets it: an array of its own

@@ -14,6 +14,8 @@ Node = Any
 
 LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 STEPS = ("++", "--", "p++", "p--")
+COMPARED = ("<", "<=", ">", ">=", "!=")
+"""The comparisons by which loops end."""
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 """By comparison of integers, the one that holds where it does not."""
 
