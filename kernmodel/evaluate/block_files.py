@@ -9,6 +9,7 @@ from math import isfinite
 
 from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
+from kernmodel.evaluate.crossing import noted
 from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock
 from kernmodel.isa.model import Notion
 from kernmodel.value_types import dataclass
@@ -47,6 +48,7 @@ class _Form:
         default: the reference if none is chosen.
         category, offset: columns, "" if there is none.
         sane: whether a row counts among the sane ones.
+        note: the column that says which loads crossed cache lines, "" if there is none.
     """
 
     name: str
@@ -57,6 +59,7 @@ class _Form:
     category: str
     offset: str
     sane: Callable[[Row], bool]
+    note: str = ""
 
 
 def _suffixed(letter: str) -> dict[str, str]:
@@ -105,6 +108,7 @@ _MEASURED = _Form(
     "compiler",
     "addr_mod_64",
     lambda row: row.get("data_dependent") != "1",
+    "note",
 )
 _FORMS = (_BHIVE, _ORACLE, _LOOPS, _MEASURED)
 _GENERIC_MARKS = ("hex", "cycles")
@@ -210,6 +214,7 @@ def _block(line: int, row: Row, form: _Form, variant: _Variant, reference: str, 
         peers=numbers,
         category=row.get(form.category) or None if form.category else None,
         sane=form.sane(row),
+        crossing=noted(row.get(form.note, "")) if form.note else None,
     )
 
 

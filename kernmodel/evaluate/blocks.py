@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from kernmodel.code.blocks import parse_hex
-from kernmodel.errors import InstructionTableError
+from kernmodel.code.blocks import block_of_bytes, parse_hex
+from kernmodel.errors import InstructionTableError, KernmodelError
 from kernmodel.evaluate.categories import categories
+from kernmodel.evaluate.crossing import places_of
 from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary, percent_error, summarise
 from kernmodel.incore.answer.batch import BlockQuery, BlockResult, answer_all
 from kernmodel.incore.core import Settings
 from kernmodel.incore.dependences.addresses import MemoryPolicy
-from kernmodel.incore.tables.parameters import canonical_name
+from kernmodel.incore.dependences.line_splits import AT_LINES
+from kernmodel.incore.tables.parameters import canonical_name, load_parameters
 from kernmodel.incore.tables.table import Operands
 from kernmodel.isa.model import Notion
 
@@ -97,7 +99,7 @@ def evaluate_blocks(
         worst: how many of the worst blocks to keep.
         progress: is handed the results as they come.
     """
-    queries = (BlockQuery(b.line, b.code, b.core, notion=b.notion, offset=b.offset) for b in blocks)
+    queries = [_query(block) for block in blocks]
     results = tuple(progress(answer_all(queries, settings, jobs)))
     judged = tuple(
         Judged(block, result, result.prediction, percent_error(result.prediction, block.reference))
@@ -116,7 +118,20 @@ def evaluate_blocks(
         failed=failed,
         left_out=len(source.blocks) - len(blocks),
         uncertain=sum(bool(item.result.unknown) for item in judged),
+        placed=sum(query.places is not None for query in queries),
     )
+
+
+def _query(block: KnownBlock) -> BlockQuery:
+    query = BlockQuery(block.line, block.code, block.core, notion=block.notion, offset=block.offset)
+    if block.crossing is None:
+        return query
+    with suppress(KernmodelError):  # what is wrong with the code or the core, the prediction says
+        isa_name = load_parameters(block.core).isa
+        loop = block_of_bytes(parse_hex(block.code, "hex"), file=f"line {block.line}", isa_name=isa_name)
+        found = places_of(loop.instructions, block.crossing)
+        return query if found is AT_LINES else query._replace(places=found)
+    return query
 
 
 def _categories(judged: Sequence[Judged]) -> tuple[Category, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from kernmodel.evaluate.crossing import CrossingLoads
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.isa.model import Notion
@@ -31,6 +32,7 @@ class KnownBlock:
         peers: predictions of other models, by name.
         category: the file's own, None if it has none.
         sane: whether the file counts it among those that keep to the usual assumptions.
+        crossing: the loads that crossed cache lines when it was measured, None where the file says nothing of them.
     """
 
     line: int
@@ -42,6 +44,7 @@ class KnownBlock:
     peers: Mapping[str, float]
     category: str | None
     sane: bool
+    crossing: CrossingLoads | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class Evaluation:
         failed: lines of blocks without a prediction, and why.
         left_out: blocks that were not to count.
         uncertain: blocks with instructions that the table does not know.
+        placed: blocks whose arrays do not lie where they are taken to lie, but where as many loads cross cache lines as
+            the file says.
     """
 
     source: BlockFile
@@ -118,3 +123,4 @@ class Evaluation:
     failed: tuple[tuple[int, str], ...]
     left_out: int
     uncertain: int
+    placed: int = 0

@@ -72,6 +72,7 @@ EVALUATION = Evaluation(
     failed=((4, "the block is empty"),),
     left_out=1,
     uncertain=0,
+    placed=0,
 )
 
 

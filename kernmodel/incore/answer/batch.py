@@ -17,6 +17,7 @@ from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.incore.answer.explain import binding_components, components_of
 from kernmodel.incore.answer.predictor import Code, Prediction, Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.dependences.line_splits import Places
 from kernmodel.incore.model import Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.limits import are_lifted, lift, process_count
@@ -44,7 +45,7 @@ class BlockQuery(NamedTuple):
         line: where it stands in its file, 1-based.
         code: hex digits; None where the line could not be read, `error` says why.
         core: name of the microarchitecture.
-        notion, offset: as in `Settings`, whose values they replace where they are not None.
+        notion, offset, places: as in `Settings`, whose values they replace where they are not None.
         error: why there is no code.
     """
 
@@ -54,6 +55,7 @@ class BlockQuery(NamedTuple):
     notion: Literal["loop", "unrolled"] | None = None
     offset: int | None = None
     error: str | None = None
+    places: Places | None = None
 
 
 class BlockResult(NamedTuple):
@@ -133,15 +135,17 @@ def answer(query: BlockQuery, cores: Cores) -> BlockResult:
 def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
     data = _bytes_of(code, query.line)
     predictor = cores.predictor(query.core)
-    if len(data) <= LARGEST_BLOCK and (found := predictor.predict(data, query.notion, query.offset)) is not None:
+    found = predictor.predict(data, query.notion, query.offset, query.places) if len(data) <= LARGEST_BLOCK else None
+    if found is not None:
         return _of_prediction(query, code, predictor.core.parameters.name, found)
     core = predictor.core
     loop = block_of_bytes(data, file=_place(query.line), isa_name=core.parameters.isa)
     settings = cores.settings
-    if query.notion is not None or query.offset is not None:
-        notion = settings.notion if query.notion is None else query.notion
-        settings = replace(settings, notion=notion, offset=settings.offset if query.offset is None else query.offset)
-    incore = analyse_block(loop, core, settings)
+    offset = settings.offset if query.offset is None else query.offset
+    own = replace(
+        settings, notion=query.notion or settings.notion, offset=offset, places=query.places or settings.places
+    )
+    incore = analyse_block(loop, core, own)
     applied = {part.name: part.cycles for part in components_of(incore) if part.applies}
     notes = (*loop.notes, *incore.notes)
     return BlockResult(

@@ -25,7 +25,7 @@ from kernmodel.incore.dependences.addresses import (
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import HIGH, memory_text
 from kernmodel.incore.dependences.graph import synchronised
-from kernmodel.incore.dependences.line_splits import Lines
+from kernmodel.incore.dependences.line_splits import Lines, Places
 from kernmodel.incore.engine.analyser import FREE, WIDE, Analyser, Kind, layout_of
 from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import Access
@@ -262,7 +262,9 @@ class Predictor:
         self._numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._analyser = Analyser(self.core.model, self._code.memo)
 
-    def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
+    def predict(
+        self, code: bytes, notion: Notion | None = None, offset: int | None = None, places: Places | None = None
+    ) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
 
         That is code with bytes that are no instruction, with branches before its end or into itself, or of the x87; and
@@ -270,7 +272,7 @@ class Predictor:
 
         Args:
             code: the block; its first byte has the address 0, if nothing else is said.
-            notion, offset: in place of those of the settings.
+            notion, offset, places: in place of those of the settings.
 
         Raises:
             InstructionTableError: an instruction that the core lacks (without its place), or a malformed row.
@@ -295,7 +297,8 @@ class Predictor:
         if traits & WIDE:
             known = self._look_up(found, closed=True)[0]
         kinds = [one.kind.lowered for one in known if one.kind.lowered is not None]
-        lowered = self._analyser.join(kinds, [one.number for one in known], traits, block, chosen)
+        placed = places or self.settings.places
+        lowered = self._analyser.join(kinds, [one.number for one in known], traits, block, chosen, places=placed)
         answer = self._analyser.bound(lowered, place)
         if answer is None:
             return None

@@ -26,6 +26,7 @@ def evaluation_document(evaluation: Evaluation) -> Json:
         skipped=[{"line": line, "error": error} for line, error in skipped],
         left_out=evaluation.left_out,
         uncertain=evaluation.uncertain,
+        placed=evaluation.placed,
     )
 
 

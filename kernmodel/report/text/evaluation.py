@@ -26,7 +26,7 @@ def evaluation_report(evaluation: Evaluation) -> Blocks:
     """The whole answer."""
     source = evaluation.source
     judged = sum(next(iter(group.summaries.values())).count for group in evaluation.groups)
-    uncertain, skipped = evaluation.uncertain, len(source.skipped)
+    uncertain, placed, skipped = evaluation.uncertain, evaluation.placed, len(source.skipped)
     return (
         *fields(
             f"Predictions against {source.reference}",
@@ -34,6 +34,10 @@ def evaluation_report(evaluation: Evaluation) -> Blocks:
             ("reference", f"{source.reference} (a {'measurement' if source.kind == 'measured' else 'model'})"),
             ("blocks", f"{judged} predicted, {len(evaluation.failed)} refused, {evaluation.left_out} left out"),
             ("uncertain", f"{count(uncertain, 'block')} with unknown instructions" if uncertain else None),
+            (
+                "placed",
+                f"arrays of {count(placed, 'block')} so that as many loads cross lines as it says" if placed else None,
+            ),
             ("skipped", f"{count(skipped, 'line')} without a usable block or reference" if skipped else None),
         ),
         *_group_section(evaluation.groups),
