@@ -20,7 +20,7 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.assembler import assemble

@@ -30,9 +30,9 @@ from kernmodel.incore.answer.components import PIPELINE, bounds_of
 from kernmodel.incore.answer.explain import FRONT_TO_BACK, explain
 from kernmodel.incore.core import Core as IncoreCore
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.layout import SIMULATION
 from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import DATA, InstructionTable, Operands

@@ -145,7 +145,7 @@ def lines_of(stream: IO[bytes] | GzipFile, name: str, *, error: _Raised = InputE
 
 
 @contextmanager
-def reading() -> Iterator[Mapping[Path, os.stat_result]]:
+def recording_reads() -> Iterator[Mapping[Path, os.stat_result]]:
     """Within it, the regular files that are read, as they were named, each as it was before it was read first."""
     found: dict[Path, os.stat_result] = {}
     before = _read.set(found)

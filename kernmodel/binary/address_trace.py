@@ -159,7 +159,7 @@ def _one_run(
         recording = Recording(program, function, command, words)
         sink = _sink(recording.copy.accesses, simulator, line_bytes)
         complete = True
-        for piece in recording.pieces():
+        for piece in recording.buffers():
             sink.take(piece)
             if TRACED_ACCESSES.exceeded(sink.accesses):
                 complete = False

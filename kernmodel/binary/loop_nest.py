@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernmodel.binary.program import Loop
-from kernmodel.code.cycles import cyclic_parts
+from kernmodel.code.strong_components import cyclic_components
 
 Graph = Mapping[int, Sequence[int]]
 """Successors by block."""
@@ -36,7 +36,7 @@ def natural_loops(graph: Graph, entry: int) -> tuple[Loop, ...]:
     rest = {
         node: tuple(one for one in following if (node, one) not in set(back)) for node, following in graph.items()
     } if back else graph  # fmt: skip
-    irreducible = {min(_entered(part, predecessors)): part for part in cyclic_parts(rest, rest.__getitem__)}
+    irreducible = {min(_entered(part, predecessors)): part for part in cyclic_components(rest, rest.__getitem__)}
     for header, part in irreducible.items():
         bodies.setdefault(header, set()).update(part)
     return _nested(bodies, frozenset(irreducible))

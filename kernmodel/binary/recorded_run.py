@@ -70,7 +70,7 @@ def recorded_run(function: Function, command: Command, told: Told = lambda what:
     with traced_run(command, told, "recording the path") as (program, words, _):
         recording = Recording(program, function, command, words, path=True)
         is_step = numpy.array([one.kind in ("block", "call") for one in recording.copy.accesses])
-        for data in recording.pieces():
+        for data in recording.buffers():
             piece = numpy.frombuffer(data, dtype=numpy.int64).reshape(-1, 2)
             pieces.append(piece)
             steps, records = steps + int(is_step[piece[:, 1]].sum()), records + len(piece)

@@ -1,6 +1,6 @@
 """A running program whose function is replaced by a copy that records its accesses, and it may be its path.
 
-Records come in pieces: a full buffer stops the program until it is emptied. Whoever asks for no further piece ends the
+A full buffer of records stops the program until it is emptied. Whoever asks for no further buffer ends the
 program.
 """
 
@@ -64,7 +64,7 @@ class Recording:
         program.write(place, made.code)
         self._traps = bend(program, function, made.entry, made.arrivals, shift)
 
-    def pieces(self) -> Iterator[bytes]:
+    def buffers(self) -> Iterator[bytes]:
         """Let the program run to its end; records as they come, 16 bytes each.
 
         Raises:

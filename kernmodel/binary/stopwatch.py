@@ -98,7 +98,7 @@ class TimedRun:
         """The calls at both ends of which the clock was the same and no sibling thread took a part of the core."""
         return [one for one in self.kept if one.steady and one.issue_share <= ISSUE_TOLERANCE * alone]
 
-    def shared(self, alone: float) -> float:
+    def disturbed_share(self, alone: float) -> float:
         """The part of the time of the kept calls in which the clock changed or a sibling thread took a part."""
         whole = sum(one.ticks for one in self.kept)
         return 1 - sum(one.ticks for one in self.undisturbed(alone)) / whole if whole else 0.0
@@ -149,7 +149,7 @@ def measure_function(
 def _undisturbed(made: Sequence[TimedRun]) -> list[TimedRun]:
     """The runs that count: the clock was steady, and nothing else ran in between or beside it on the same core."""
     alone = issue_alone(made)
-    return [run for run in made if run.shared(alone) <= _UNSTEADY and run.interrupted <= _INTERRUPTED]
+    return [run for run in made if run.disturbed_share(alone) <= _UNSTEADY and run.interrupted <= _INTERRUPTED]
 
 
 def _confirmed(good: Sequence[TimedRun]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from kernmodel.cli.output import write_error
 from kernmodel.cli.streams import write_output
 from kernmodel.errors import UsageError
-from kernmodel.user_files import reading
+from kernmodel.user_files import recording_reads
 
 _PAUSE = 0.03
 """Seconds between two looks at the files: a small part of the time of an answer."""
@@ -38,7 +38,7 @@ def watch(answer: Callable[[], int], ends: Iterable[int], pause: Callable[[float
     while True:
         if sys.stdout.isatty():
             write_output(_CLEAR)
-        with reading() as read:
+        with recording_reads() as read:
             status = answer()
         # as they were read: what is saved meanwhile is not missed
         known |= {path: _stamp_of(found) for path, found in read.items()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernmodel.code.calls import called_name, is_square_root
-from kernmodel.code.cycles import cyclic_parts
+from kernmodel.code.strong_components import cyclic_components
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, Operand
 from kernmodel.isa.protocol import Registers
@@ -261,7 +261,7 @@ def _collect(
 
 
 def _cyclic(graph: _Graph, within: frozenset[int], cut: frozenset[int]) -> list[frozenset[int]]:
-    return cyclic_parts(within, lambda block: graph.successors(block, within, cut))
+    return cyclic_components(within, lambda block: graph.successors(block, within, cut))
 
 
 def _header(graph: _Graph, part: frozenset[int], cut: frozenset[int]) -> int:

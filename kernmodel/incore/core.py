@@ -14,7 +14,7 @@ from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
+from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.model import InCore, Notion, Parameters
 from kernmodel.incore.tables.estimate import EstimatingTable, estimate_notes
 from kernmodel.incore.tables.extensions import lacked_extensions, refuse_missing

@@ -106,7 +106,7 @@ class FoundNest:
         variables: of its loops, outermost first.
         location: of its innermost loop.
         nest: the nest as it is modelled, or why it is not.
-        common: how many of its outermost loops are those of the nest before it.
+        shared_loops: how many of its outermost loops are those of the nest before it.
         repeating: the loops around it that only repeat what stands in them, as numbers, outermost first.
     """
 
@@ -115,7 +115,7 @@ class FoundNest:
     variables: tuple[str, ...]
     location: Location
     nest: LoopNest | SourceError
-    common: int = 0
+    shared_loops: int = 0
     repeating: tuple[int, ...] = ()
 
 
@@ -192,7 +192,7 @@ def list_nests(
             name = "" if program.bare else str(one.decl.name)
             variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
             place, repeating = program.location(chain.inner), tuple(map(id, chain.repeated))
-            found.append(FoundNest(name, number, variables, place, nest, _common(before, chain), repeating))
+            found.append(FoundNest(name, number, variables, place, nest, _shared_loops(before, chain), repeating))
             before = chain
         found += _uncounted(program, one)
     for one in program.unread:
@@ -212,7 +212,7 @@ def _uncounted(program: Program, function: Node) -> Iterator[FoundNest]:
         yield FoundNest(name, number, ("?",), program.location(loop), error)
 
 
-def _common(before: Chain | None, chain: Chain) -> int:
+def _shared_loops(before: Chain | None, chain: Chain) -> int:
     """How many of the outermost loops of two chains are the same."""
     pairs = zip(before.levels if before else (), chain.levels, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].statement is pair[1].statement, pairs))

@@ -94,7 +94,7 @@ def test_calls_beside_a_busy_sibling_thread_do_not_count():
     busy = replace(run(1900.0), kept=calls(0.1, 0.1, 0.1, 0.1, ticks=2000))
     alone = issue_alone([quiet, busy])
     assert alone == pytest.approx(0.05)
-    assert (quiet.shared(alone), busy.shared(alone)) == (0.25, 1.0)
+    assert (quiet.disturbed_share(alone), busy.disturbed_share(alone)) == (0.25, 1.0)
     assert busy.smallest(alone) is None
     assert quiet.smallest(alone) == pytest.approx(1000 - 80)
     changed = replace(quiet, kept=(TimedCall(500, 9600, 12000, 960),))

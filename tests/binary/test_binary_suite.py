@@ -14,7 +14,7 @@ import pytest
 from kernmodel.binary.suite.build import source_of
 from kernmodel.binary.suite.file import read_suite
 from kernmodel.binary.suite.model import Measured, Variant
-from kernmodel.binary.suite.records import Records
+from kernmodel.binary.suite.record_file import RecordFile
 from kernmodel.binary.suite.run import run_suite
 from kernmodel.errors import InputError, ToolError
 from kernmodel.report.json.binary_lifting import suite_document
@@ -104,18 +104,18 @@ def test_a_kernel_that_cannot_be_blocked_says_so(folder: Path) -> None:
 
 def test_records_survive_a_line_that_was_cut_short(tmp_path: Path) -> None:
     file = tmp_path / "measured.jsonl"
-    records = Records(file, Measured)
+    records = RecordFile(file, Measured)
     records.add(Measured("a", "1", 10.0))
     records.add(Measured("b", "1", 20.0))
     records.close()
     file.write_text(file.read_text()[:-9])
-    again = Records(file, Measured)
+    again = RecordFile(file, Measured)
     assert again.get("a", "1") == Measured("a", "1", 10.0)
     assert again.get("a", "2") is None
     assert again.get("b", "1") is None
     again.add(Measured("b", "1", 30.0))
     again.close()
-    with closing(Records(file, Measured)) as later:
+    with closing(RecordFile(file, Measured)) as later:
         assert later.get("b", "1") == Measured("b", "1", 30.0)
 
 

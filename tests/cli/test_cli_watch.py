@@ -18,7 +18,7 @@ import pytest
 
 from kernmodel.cli.watch import watch
 from kernmodel.errors import UsageError
-from kernmodel.user_files import read_file, reading
+from kernmodel.user_files import read_file, recording_reads
 
 ROOT = Path(__file__).parents[2]
 START = "import signal, sys; from kernmodel.cli.main import main; {}; sys.exit(main())".format(
@@ -151,7 +151,7 @@ def test_reading_knows_files_and_no_pipes(tmp_path):
 
     file = tmp_path / "a"
     file.touch()
-    with reading() as read:
+    with recording_reads() as read:
         read_file(file, "a file", TEXT_BYTES)
         read_file(os.devnull, "a file", TEXT_BYTES)
     read_file(__file__, "a file", TEXT_BYTES)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from kernmodel.incore.engine.analyser import Analyser, layout_of, places_of
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.memo import Memo
+from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.front_end.block import front_end_block

@@ -15,12 +15,12 @@ from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.engine import compiled, layout
 from kernmodel.incore.engine.analyser import Analyser, places_of
 from kernmodel.incore.engine.fetch import fetch_of
-from kernmodel.incore.engine.figures import ModelledCore, simulated_core
 from kernmodel.incore.engine.interface import Program
 from kernmodel.incore.engine.joined_graph import JoinedGraph
 from kernmodel.incore.engine.layout import REASONS, SOURCES, Entry, Wait, port_mask
 from kernmodel.incore.engine.linking import _Linker
 from kernmodel.incore.engine.model import LIMITS, Fetch, Limits, PipelineCore, Role, Switches, is_at
+from kernmodel.incore.engine.modelled_core import ModelledCore, simulated_core
 from kernmodel.incore.engine.simulation import run
 from kernmodel.incore.front_end.block import front_end_block
 from kernmodel.incore.model import InstructionData

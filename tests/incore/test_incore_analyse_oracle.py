@@ -16,7 +16,7 @@ import pytest
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable

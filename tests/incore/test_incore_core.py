@@ -19,7 +19,7 @@ from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.incore.tables.extensions import lacked_extensions
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters

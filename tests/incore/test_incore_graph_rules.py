@@ -16,7 +16,7 @@ from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.core_parameters import LoadParameters, RegisterParameters

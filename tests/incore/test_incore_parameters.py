@@ -14,7 +14,7 @@ from parameter_files import with_figures
 
 from kernmodel.errors import InputError, InstructionTableError
 from kernmodel.incore.core import CODE_ALIGNMENT
-from kernmodel.incore.engine.figures import pipeline_core
+from kernmodel.incore.engine.modelled_core import pipeline_core
 from kernmodel.incore.tables.core_parameters import (
     FRONT_ENDS,
     MECHANISMS,

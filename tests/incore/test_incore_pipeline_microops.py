@@ -13,8 +13,8 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.answer.components import bounds_of
 from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.engine.uops import uops_of
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters

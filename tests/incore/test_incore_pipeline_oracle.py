@@ -17,8 +17,8 @@ from simulations import pipeline_input, simulate
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 

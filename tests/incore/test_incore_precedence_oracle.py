@@ -19,8 +19,8 @@ from kernmodel.incore.answer.components import Bounds, bounds_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters

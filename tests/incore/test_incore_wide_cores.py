@@ -22,9 +22,9 @@ from kernmodel.incore.answer.mechanisms import Subject, simulated_without
 from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
 from kernmodel.incore.dependences.line_splits import AT_LINES, split_loads
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.layout import Entry
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.incore.tables.parameters import load_parameters

@@ -19,8 +19,8 @@ from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
 from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.answer.explain import components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import Component, InCore, Reason, Why
 from kernmodel.incore.tables.core_parameters import OpCacheParameters, front_end_parameters, op_cache_parameters
 from kernmodel.incore.tables.parameters import load_parameters

@@ -11,8 +11,8 @@ from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine import figures
-from kernmodel.incore.engine.figures import simulated_core
 from kernmodel.incore.engine.model import LIMITS
+from kernmodel.incore.engine.modelled_core import simulated_core
 from kernmodel.isa import isa_of
 
 _COUNT, _BACK = "48ffc8", "0f85"

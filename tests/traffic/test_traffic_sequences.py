@@ -49,7 +49,7 @@ def _sequence(folder: Path, text: str, size: int) -> NestSequence:
     found = find_nests(str(file))
     nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
     assert len(nests) == len(found)
-    return sequence_of(nests, [str(one.number) for one in found], [one.common for one in found])
+    return sequence_of(nests, [str(one.number) for one in found], [one.shared_loops for one in found])
 
 
 def _lines(found: list[Traffic], path: int) -> tuple[float, float]:

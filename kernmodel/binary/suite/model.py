@@ -70,7 +70,7 @@ class Observed:
         failed: why there is nothing, "" where there is.
         binary: path of the executable.
         calls: of the function in the counted run; instructions: executed in a call.
-        pieces: hex digits of the blocks that ran (calls cut out), with how often they ran in a call.
+        blocks: hex digits of the blocks that ran (calls cut out), with how often they ran in a call.
         predicted: own cycles of a call, by the letter of the way, and "ecm".
         low: where those depend on what is not known, the least; by the letter of the way.
         refused: by the letter of the way, why there is no prediction.
@@ -83,7 +83,7 @@ class Observed:
     binary: str = ""
     calls: int = 0
     instructions: float = 0.0
-    pieces: tuple[tuple[str, float], ...] = ()
+    blocks: tuple[tuple[str, float], ...] = ()
     predicted: Mapping[str, float] = field(default_factory=dict)
     low: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -55,7 +55,7 @@ def observe(variant: Variant, suite: SuiteFile, core: str, machine: Machine | No
         binary=str(binary),
         calls=occurrences.calls,
         instructions=sum(len(block.instructions) * count for block, count in counts),
-        pieces=tuple((piece.code.hex(), count) for piece, count in pieces),
+        blocks=tuple((piece.code.hex(), count) for piece, count in pieces),
         predicted={_way(one): one.cycles for one in lifted if one.cycles is not None},
         low={_way(one): one.interval.low for one in lifted if one.interval is not None},
         refused={_way(one): one.failed for one in lifted if one.cycles is None},

@@ -17,7 +17,7 @@ from kernmodel.binary.predictors.protocol import Piece, Predictor
 from kernmodel.binary.suite.build import compiler_version, key_of
 from kernmodel.binary.suite.model import Class, Judged, Measured, Observed, SuiteAnswer, SuiteFile, Variant
 from kernmodel.binary.suite.observe import ECM, RESIDENCY, observe
-from kernmodel.binary.suite.records import Records
+from kernmodel.binary.suite.record_file import RecordFile
 from kernmodel.binary.tables import csv_text
 from kernmodel.code.blocks import decode_block
 from kernmodel.evaluate.statistics import Summary, summarise
@@ -65,7 +65,10 @@ def run_suite(
     target = core if traced is None else f"{core} {traced.sha256}"
     keys = {variant: key_of(variant, suite, target) for variant in suite.variants}
     work = partial(observe, suite=suite, core=core, machine=traced, folder=output / "bin")
-    with _timed(seconds, "built, counted and predicted"), closing(Records(output / "observed.jsonl", Observed)) as kept:
+    with (
+        _timed(seconds, "built, counted and predicted"),
+        closing(RecordFile(output / "observed.jsonl", Observed)) as kept,
+    ):
         observed, known = _observed(work, keys, kept, output / "bin", jobs, progress)
     with _timed(seconds, "measured"):
         counted = [observed[variant] for variant in suite.variants if not observed[variant].failed]
@@ -123,7 +126,7 @@ _ISA = "x86-64"
 def _observed(
     work: Callable[..., Observed],
     keys: Mapping[Variant, str],
-    records: Records[Observed],
+    records: RecordFile[Observed],
     folder: Path,
     jobs: int | None,
     progress: Progress,
@@ -163,7 +166,7 @@ def _measured(
     """The times of variants by name, and how many were there."""
     found: dict[str, Measured] = {}
     kept = 0
-    with closing(Records(output / "measured.jsonl", Measured)) as records:
+    with closing(RecordFile(output / "measured.jsonl", Measured)) as records:
         for number, one in enumerate(observed, 1):
             record = records.get(one.name, one.key)
             if record is None or record.failed:
@@ -179,18 +182,18 @@ def _measured(
 
 def _peer(predictor: Predictor, observed: Sequence[Observed], output: Path) -> dict[str, float | None]:
     """Cycles of a call by variant: sums over the blocks; what it said of each block stays in a file of predictions."""
-    wanted = list(dict.fromkeys(code for one in observed for code, _ in one.pieces))
+    wanted = list(dict.fromkeys(code for one in observed for code, _ in one.blocks))
     pieces = [Piece(bytes.fromhex(code), decode_block(bytes.fromhex(code), file=code), "unrolled") for code in wanted]
     answers = {code: answer.cycles for code, answer in zip(wanted, predictor.predict(pieces), strict=True)}
     rows = (f"{code},unrolled,{cycles:g}" for code, cycles in answers.items() if cycles is not None)
     write_file(output / f"{predictor.name}.csv", "\n".join(("hex,notion,cycles", *rows)) + "\n")
-    return {one.name: _sum(one, answers) for one in observed if one.pieces}
+    return {one.name: _sum(one, answers) for one in observed if one.blocks}
 
 
 def _sum(one: Observed, answers: Mapping[str, float | None]) -> float | None:
     """Occurrences × predictions; None where one of the blocks has none."""
     total = 0.0
-    for code, count in one.pieces:
+    for code, count in one.blocks:
         cycles = answers[code]
         if cycles is None:
             return None

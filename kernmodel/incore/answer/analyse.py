@@ -31,9 +31,9 @@ from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
 from kernmodel.incore.dependences.graph import Graph
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.lowering import is_done_at_rename
+from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters, PortUse
 from kernmodel.incore.tables.core_parameters import WindowParameters

@@ -19,7 +19,6 @@ from kernmodel.incore.dependences.data_flow import Syntax, carrier_text
 from kernmodel.incore.dependences.graph import Graph, synchronised
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
@@ -30,6 +29,7 @@ from kernmodel.incore.engine.layout import (
     Totals,
 )
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
+from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Notion, Parameters, PortUse
 from kernmodel.isa.model import Instruction

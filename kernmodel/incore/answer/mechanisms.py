@@ -24,9 +24,9 @@ from kernmodel.incore.answer.components import (
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.data_flow import memory_text
 from kernmodel.incore.dependences.line_splits import Places
-from kernmodel.incore.engine.figures import ModelledCore, with_ample_buffers, without_issue_limit
 from kernmodel.incore.engine.layout import SIMULATION, WHOLE, WITHOUT_PORTS, WITHOUT_WAITS
 from kernmodel.incore.engine.model import Forwards, PipelineCore
+from kernmodel.incore.engine.modelled_core import ModelledCore, with_ample_buffers, without_issue_limit
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import Notion, Reason, Why
 from kernmodel.isa import isa_of

@@ -27,7 +27,7 @@ from kernmodel.incore.answer.components import (
     straight_bound,
 )
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.tables.core_parameters import ZenPipelineParameters
 from kernmodel.isa import isa_of

@@ -14,11 +14,11 @@ from kernmodel.incore.dependences.false_stores import aliased_stores
 from kernmodel.incore.dependences.forwarding import links as named_links
 from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, Places, may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
-from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Engine, Look
 from kernmodel.incore.engine.layout import WHOLE, Access
 from kernmodel.incore.engine.lowering import Lowering, Pair, Template, forward_cycles
 from kernmodel.incore.engine.memo import Memo
+from kernmodel.incore.engine.modelled_core import ModelledCore
 from kernmodel.incore.model import InstructionData, Notion
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Encoding, Instruction

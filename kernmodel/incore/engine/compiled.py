@@ -17,7 +17,6 @@ from typing import TypeVar
 from kernmodel.engines import ENDING, load_engine
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.data_flow import DataFlow
-from kernmodel.incore.engine.figures import ModelledCore, figures_of, simulated_core, times_of
 from kernmodel.incore.engine.interface import Answer, BlockGraph, Look, Program
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
@@ -32,6 +31,7 @@ from kernmodel.incore.engine.layout import (
     Wait,
 )
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
+from kernmodel.incore.engine.modelled_core import ModelledCore, figures_of, simulated_core, times_of
 from kernmodel.incore.engine.uops import InstructionUops
 
 _Row = TypeVar("_Row")

@@ -13,10 +13,10 @@ from dataclasses import replace
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.data_flow import DataFlow, is_eliminated_move, is_idiom
 from kernmodel.incore.dependences.line_splits import split_cycles
-from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.model import Forwards
+from kernmodel.incore.engine.modelled_core import ModelledCore
 from kernmodel.incore.engine.uops import UNKNOWN, InstructionUops, fused_ports, keeps_ports, uops_of
 from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse

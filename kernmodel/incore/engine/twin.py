@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from kernmodel.incore.dependences.cycles import Cycle, Edge, maximum_cycle_ratio
 from kernmodel.incore.engine.fetch import fetch_of, op_cache_fetch
-from kernmodel.incore.engine.figures import ModelledCore, figures_of, simulated_core
 from kernmodel.incore.engine.interface import Answer, BlockGraph, Look, Program
 from kernmodel.incore.engine.joined_graph import JoinedGraph
 from kernmodel.incore.engine.layout import (
@@ -33,6 +32,7 @@ from kernmodel.incore.engine.layout import (
 from kernmodel.incore.engine.linking import Linked, link
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
 from kernmodel.incore.engine.model import Fetch, is_at
+from kernmodel.incore.engine.modelled_core import ModelledCore, figures_of, simulated_core
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.simulation import run

@@ -369,7 +369,7 @@ class Stages:
     def _analyser(self, machine: Machine) -> Analyser:
         """What remembers what the core of a machine makes of instructions."""
         from kernmodel.incore.engine.analyser import Analyser
-        from kernmodel.incore.engine.figures import modelled_core
+        from kernmodel.incore.engine.modelled_core import modelled_core
 
         parameters, _ = self._core(machine)
         return self._analysers.get(_core_key(machine), lambda: Analyser(modelled_core(parameters)).keep())
@@ -430,7 +430,7 @@ class Stages:
     def _incore(self, code: Code, machine: Machine, request: CodeRequest, places: Places | None = None) -> InCore:
         from kernmodel.incore.answer.analyse import analyse
         from kernmodel.incore.core import Settings, offset_of
-        from kernmodel.incore.engine.figures import modelled_core
+        from kernmodel.incore.engine.modelled_core import modelled_core
 
         parameters, table = self._core(machine)
         place, within = AT_LINES if places is None else places, request.classic and places is None

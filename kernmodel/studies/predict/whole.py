@@ -172,4 +172,6 @@ def _together(found: Sequence[FoundNest], sizes: Mapping[str, int], known_sizes:
     if len(nests) < max(2, len(found)) or any(ROW_LENGTH in nest.symbols for nest in nests):
         return None
     names = [str(one.number) for one in found]
-    return Together(sequence_of(nests, names, [one.common for one in found]), own_sizes(nests, sizes, known_sizes))
+    return Together(
+        sequence_of(nests, names, [one.shared_loops for one in found]), own_sizes(nests, sizes, known_sizes)
+    )

@@ -11,7 +11,7 @@ from kernmodel.code.listing import read_listing
 from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
+from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.tables.core_parameters import WindowParameters
 from kernmodel.incore.tables.parameters import load_parameters

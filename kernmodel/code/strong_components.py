@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
-def cyclic_parts(nodes: Iterable[int], successors: Callable[[int], Sequence[int]]) -> list[frozenset[int]]:
+def cyclic_components(nodes: Iterable[int], successors: Callable[[int], Sequence[int]]) -> list[frozenset[int]]:
     """The strongly connected parts of a graph that have at least one edge, by ascending lowest node.
 
     R. Tarjan, "Depth-First Search and Linear Graph Algorithms", SIAM J. Comput. 1 (1972), without recursion.

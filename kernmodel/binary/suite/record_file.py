@@ -14,7 +14,7 @@ from kernmodel.output_files import cannot_write
 Record = TypeVar("Record")
 
 
-class Records(Generic[Record]):
+class RecordFile(Generic[Record]):
     """The records of one kind in a file, by name of the variant; the latest of a name counts.
 
     A last line that was cut short, and lines of another version, are as if they were not there.
