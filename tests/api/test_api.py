@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -224,6 +225,22 @@ def test_every_function_is_asked() -> None:
         parameters = inspect.signature(getattr(km, name)).parameters.values()
         assert sum(one.kind is not one.VAR_KEYWORD for one in parameters) <= 9, name  # beside the sizes
         assert ">>> " in (getattr(km, name).__doc__ or "") or name == "machine_figures"
+
+
+def _as_on_the_page(name: str) -> str:
+    parameters = list(inspect.signature(getattr(km, name)).parameters.values())
+    first = next((at for at, one in enumerate(parameters) if one.kind is one.KEYWORD_ONLY), None)
+    words = [f"**{one.name}" if one.kind is one.VAR_KEYWORD else one.name for one in parameters]
+    return f"{name}({', '.join(words if first is None else [*words[:first], '*', *words[first:]])})"
+
+
+def test_the_page_lists_every_function_as_it_is_and_every_option() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = {re.sub(r"=[^,)]*", "", one) for one in re.findall(r"^\| `(\w+\([^`]*\))` \|", page, re.MULTILINE)}
+    assert listed == {_as_on_the_page(name) for name in set(QUESTIONS) | ON_THIS_HOST}
+    for options in (km.CacheOptions, km.CodeOptions, km.CoreOptions):
+        told = re.split(rf"\bkm\.{options.__name__}\(", page, maxsplit=1)[1].split(";")[0]
+        assert not [field.name for field in fields(options) if f"{field.name}`" not in told], options
 
 
 @pytest.mark.thorough

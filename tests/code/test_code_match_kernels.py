@@ -1,4 +1,4 @@
-"""Issue 2: for every kernel × machine × level the loop is found and its iterations per pass are right.
+"""For every kernel × machine × level the loop is found and its iterations per pass are right.
 
 A representative part, with gcc; benchmarks/loop_finding.py runs all of it with gcc and clang (docs/loop-finding.md).
 """
