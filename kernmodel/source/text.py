@@ -6,6 +6,7 @@ Free of pycparser, so that a caller can start the compiler before the analysis i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -204,8 +205,9 @@ def function_bodies(bare: str) -> tuple[int, ...]:
 def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> str:
     """The text with the bodies of functions that a function does not call, itself or through others, as `;`.
 
-    With `callers`, functions that name it keep theirs too, but not what else these call. Every line keeps its number.
-    Text whose braces do not match, as where `#if` picks one of two, stays as it is.
+    With `callers`, functions that name it keep theirs too, but not what else these call, and so do those that write a
+    variable of the file that what is kept uses. Every line keeps its number. Text whose braces do not match, as where
+    `#if` picks one of two, stays as it is.
     """
     bare = without_comments(text, directives=False)
     if bare.count("{") != bare.count("}"):
@@ -230,7 +232,10 @@ def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> 
             words = set(re.findall(r"\w+", text[slice(*found[name])]))
             frontier += [other for other in found if other in words]
     if callers:
-        kept |= {name for name, place in found.items() if re.search(rf"\b{function}\b", text[slice(*place)])}
+        outside = re.findall(r"(\w+)\s*=(?!=)", _between(bare, found.values()))
+        used = {name for one in kept for name in re.findall(r"\w+", text[slice(*found[one])])}.intersection(outside)
+        change = "|".join([rf"\b{function}\b", *(_WRITES.format(name) for name in sorted(used))])
+        kept |= {name for name, place in found.items() if re.search(change, bare[slice(*place)])}
     for name, (start, end) in sorted(found.items(), key=lambda item: item[1], reverse=True):
         if name not in kept:
             gap = re.sub(r"[^\n]", " ", text[start + 1 : end])
@@ -238,6 +243,21 @@ def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> 
     return text
 
 
+def _between(bare: str, places: Iterable[tuple[int, int]]) -> str:
+    """What stands outside of the bodies of functions, and of other blocks in braces."""
+    return re.sub(r"\{[^{}]*\}", "", "".join(_gaps(bare, places)))
+
+
+def _gaps(bare: str, places: Iterable[tuple[int, int]]) -> Iterator[str]:
+    last = 0
+    for start, end in sorted(places):
+        yield bare[last:start]
+        last = end
+    yield bare[last:]
+
+
+_WRITES = r"\b{0}\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--|&)\s*{0}\b"
+"""How a variable is changed."""
 _HEAD = pattern(r"(\w+)\s*$")
 _LONGEST_NAME = 500
 

@@ -272,3 +272,14 @@ def test_loops_that_count_nothing_name_the_option_that_counts_them() -> None:
     text = "void f(double *a, int n) {\nfor (int i = 0; i < n; i++)\ndo a[i] *= 0.5; while (a[i] > 1.0);\n}"
     with pytest.raises(SourceError, match=r"do-while in a loop nest .*--trip-count 3=N"):
         parse_kernel(text, "x.c")
+
+
+def test_an_error_of_a_header_names_the_header_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text('#include "config.h"\n#ifndef WIDTH\n#error no width\n#endif\n')
+    text = '#include "own.h"\nvoid f(double *a, int n) { for (int i = 0; i < n; i++) a[i] = WIDTH; }'
+    with pytest.raises(SourceError, match=r"own\.h:3: #error no width; headers were not found: .*config\.h.* -D NAME"):
+        parse_kernel(text, str(tmp_path / "x.c"))
+    (tmp_path / "config.h").write_text("")
+    with pytest.raises(SourceError, match=r"own\.h:3: #error no width; define what the file asks for with -D NAME"):
+        parse_kernel(text, str(tmp_path / "x.c"))
+    assert parse_kernel(text, str(tmp_path / "x.c"), {"WIDTH": 8}).loops

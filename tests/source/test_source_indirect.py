@@ -280,3 +280,27 @@ def test_offset_is_where_the_c_goes(index: str, through: bool, random: Random) -
     for j, i in [(0, 0), (1, 0), (2, 5), (5, 3)]:
         point = {"i": i, "j": j, "n": n}
         assert value_of(written, point, arrays) == eval(as_python, {**arrays, **point})
+
+
+ROWS = (
+    "double *row = x + idx[j] * m; for (int i = 0; i < m; ++i) f[i] += row[i];",
+    "int here = idx[j]; double *row; row = &x[here * m]; for (int i = 0; i < m; ++i) f[i] += row[i];",
+    "double *row = &x[m * idx[j]]; for (int i = 0; i < m; ++i) f[i] += *(row + i);",
+)
+
+
+@pytest.mark.parametrize("statement", ROWS)
+def test_rows_that_an_index_array_chooses(statement: str) -> None:
+    found = body(f"for (int j = 0; j < n; ++j) {{ {statement} }}")
+    plain = nested("f[i] += x[idx[j] * m + i];")
+    offsets = {(item.array, item.kind, str(item.offset)) for item in found.accesses}
+    assert offsets == {(item.array, item.kind, str(item.offset)) for item in plain.accesses}
+    assert [item.depth for item in found.accesses if item.array == "idx"] == [1]
+
+
+def test_rows_of_an_array_that_an_index_array_chooses() -> None:
+    found = body("for (int j = 0; j < n; ++j) { double *row = a[idx[j]]; for (int i = 0; i < m; ++i) f[i] += row[i]; }")
+    plain = nested("f[i] += a[idx[j]][i];")
+    assert {(item.array, str(item.offset)) for item in found.accesses} == {
+        (item.array, str(item.offset)) for item in plain.accesses
+    }

@@ -220,3 +220,20 @@ def test_pointers_that_a_loop_around_moves_on_are_not_followed() -> None:
         text = f"void f(float *x, int n) {{ {before} for (int i = 0; i < n; ++i) x[i] = 1; g(n); }} }}"
         with pytest.raises(UnsupportedKernelError, match="the pointer x is set here"):
             parse_kernel(text, "x.c")
+
+
+def test_variables_of_a_file_that_a_function_sets_are_sizes(tmp_path: Path) -> None:
+    text = """int count = 100, left = 7; static const int width = 4;
+    static void set(char **arguments) { count = atoi(arguments[1]); int left = 2; left++; }
+    void f(double *x, double *y) { for (int i = 0; i < count; i++) x[i] = y[width * i + left]; }"""
+    nest = parse_kernel(text, "x.c")
+    assert set(nest.symbols) == {"count"} and not nest.defaults
+    (tmp_path / "x.c").write_text(text)
+    assert nest.symbols == parse_kernel(text, "x.c", function="f").symbols
+    assert str(nest.accesses[0].offset) == "4*i + 7"
+
+
+def test_steps_may_be_constants_of_the_function_that_a_loop_calls() -> None:
+    text = """static void inner(double *y, int n) { const int u = 2 * 4; for (int i = 0; i < n; i += u) y[i] = 0; }
+    void f(double *y, int n, int m) { for (int j = 0; j < m; j++) { double *row = y + j * n; inner(row, n); } }"""
+    assert [loop.step for loop in parse_kernel(text, "x.c", function="f").loops] == [1, 8]

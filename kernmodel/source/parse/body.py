@@ -344,6 +344,7 @@ class Body:
                 raise self._pointer_change(node.name, node)
             if node.name in self.scope.moving:
                 self._set_moving(node.name, self.scope.views.get(node.name), node)
+            self._read_address(node.init)
             return
         value = self.evaluate(node.init) if node.init is not None else Value(INT, self._values.fresh(), True)
         self._values.assign(node.name, value.origin)
@@ -400,7 +401,13 @@ class Body:
             self.scope.views[name] = found
         else:
             raise self._pointer_change(name, node)
+        self._read_address(node.rvalue if plain else None)
         return Value(LONG, self._values.fresh(), True)
+
+    def _read_address(self, value: Node | None) -> None:
+        """Note what is read to compute the value of a pointer: elements of index arrays."""
+        for read in self.scope.address_reads(value) if value is not None else ():
+            self.evaluate(read)
 
     def _move(self, target: Node, node: Node) -> None:
         """The advance of an integer that advances with a loop."""

@@ -351,9 +351,11 @@ def _take_integers(statement: Node, scope: Scope) -> None:
 def _fixed_steps(found: Chain, scope: Scope) -> dict[str, int]:
     """The sizes that loops step by: a step must be a number, so their values are taken now."""
     fixed = {}
+    parts = [part for level in found.levels for part in (*level.passed, *level.before)]
+    declared = {part.name: part.init for part in parts if isinstance(part, c_ast.Decl) and scope.writes(part.name) == 1}
     for expression in loop_steps(found.levels):
         for node in walk(expression):
-            for name in _sizes_behind(node, scope) if isinstance(node, c_ast.ID) else ():
+            for name in _sizes_behind(node, scope, declared) if isinstance(node, c_ast.ID) else ():
                 value = scope.program.preprocessed.values.get(name)
                 if value is None:
                     todo = f"give -D {name}=…"
@@ -369,13 +371,21 @@ def _fixed_steps(found: Chain, scope: Scope) -> dict[str, int]:
     return fixed
 
 
-def _sizes_behind(node: Node, scope: Scope) -> Collection[str]:
-    """The sizes on which the value of a name depends that a loop steps by; none where it is no formula of sizes."""
+def _sizes_behind(node: Node, scope: Scope, declared: Mapping[str, Node | None]) -> Collection[str]:
+    """The sizes on which the value of a name depends that a loop steps by; none where it is no formula of sizes.
+
+    Args:
+        declared: what variables are set to that are declared between the loops.
+    """
+    if (value := declared.get(node.name)) is not None:
+        others = {name: other for name, other in declared.items() if name != node.name}
+        names = [part for part in walk(value) if isinstance(part, c_ast.ID)]
+        return sorted({size for part in names for size in _sizes_behind(part, scope, others)})
     if node.name in scope.values:
         value = scope.values[node.name]
         return sorted(value.free_symbols) if value.of_sizes else ()
-    declared = node.name in scope.arrays or (node.name in scope.scalars and node.name in scope.changing)
-    return () if declared else (node.name,)
+    known = node.name in scope.arrays or (node.name in scope.scalars and node.name in scope.changing)
+    return () if known else (node.name,)
 
 
 def _moved(loop: Node) -> set[str]:

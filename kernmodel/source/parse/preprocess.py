@@ -91,10 +91,14 @@ class Preprocessed:
 
     def advice(self, todo: str) -> str:
         """What to do about what is not understood: find the headers that are missing, else `todo`."""
-        if not self.missing:
-            return todo
-        names = ", ".join(f"{name} ({place})" for name, place in self.missing)
-        return f"headers were not found: {names}; give their folder with -I, else {todo}"
+        return _advice(dict(self.missing), todo)
+
+
+def _advice(missing: Mapping[str, Location], todo: str) -> str:
+    if not missing:
+        return todo
+    names = ", ".join(f"{name} ({place})" for name, place in missing.items())
+    return f"headers were not found: {names}; give their folder with -I, else {todo}"
 
 
 def integer_literal(text: str) -> int | None:
@@ -291,7 +295,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
     def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> bool | None:
         if directive.value == "error":
             message = "".join(str(token.value) for token in toks)
-            raise SourceError(f"#error {message}", where=Location(self.file, directive.lineno))
+            where = Location(self._shown(str(directive.source)), directive.lineno)
+            todo = _advice(self.missing, "define what the file asks for with -D NAME or -D NAME=VALUE")
+            raise SourceError(f"#error {message}", where=where, todo=todo)
         return None if directive.value == "pragma" else True
 
 

@@ -42,7 +42,7 @@ from kernmodel.source.parse.syntax import (
     subscripts,
     walk,
 )
-from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts, written
+from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name, without_casts, written, written_names
 from kernmodel.value_types import dataclass
 
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
@@ -146,7 +146,9 @@ class Scope:
     def of(cls, program: Program, function: Node) -> Scope:
         """The scope of a function: the names of its file, which are read once for all functions, and its parameters."""
         writes = Counter(name for name, _ in program.writes(function))
-        several = program.once(_initialised, program.globals) & {name for name, count in writes.items() if count > 1}
+        elsewhere = program.once(_written_by_functions, program.functions)
+        changing = elsewhere | {name for name, count in writes.items() if count > 1}
+        several = program.once(_initialised, program.globals) & changing
         scope = copy(program.once(cls, program, several))
         vars(scope).update({name: copy(one) for name, one in vars(scope).items() if isinstance(one, (dict, list))})
         scope.function, scope._writes = function, writes
@@ -267,6 +269,8 @@ class Scope:
 
     def _pointed(self, value: Node) -> View | None:
         value = without_casts(value)
+        # in the nest, a row may be found through an index array
+        integer = self.integer if self._before else self.index
         if isinstance(value, c_ast.ID) and value.name in self.arrays:
             return self.views.get(value.name) or View(value.name, (), ZERO)
         if isinstance(value, c_ast.StructRef) and (name := written(value)) in self.arrays and self._again(name):
@@ -274,20 +278,35 @@ class Scope:
         if isinstance(value, c_ast.BinaryOp) and value.op in ("+", "-"):
             inner = self._pointed(value.left)
             if inner is not None:
-                moved = self.integer(value.right)
+                moved = integer(value.right)
                 return replace(inner, offset=inner.offset + (moved if value.op == "+" else -moved))
             inner = self._pointed(value.right) if value.op == "+" else None
-            return None if inner is None else replace(inner, offset=inner.offset + self.integer(value.left))
+            return None if inner is None else replace(inner, offset=inner.offset + integer(value.left))
         address = isinstance(value, c_ast.UnaryOp) and value.op == "&"
         base, nodes = subscripts(value.expr if address else value)
         if not isinstance(base, c_ast.ID) or base.name not in self.arrays or not nodes:
             return None
-        place = [self.integer(node) for node in nodes]
+        place = [integer(node) for node in nodes]
         whole = self.views.get(base.name) or View(base.name, (), ZERO)
         place[0] += whole.offset
         if address:
             return View(whole.array, (*whole.prefix, *place[:-1]), place[-1])
         return View(whole.array, (*whole.prefix, *place), ZERO)
+
+    def address_reads(self, value: Node) -> Iterator[Node]:
+        """The elements that are read to compute what a pointer is set to."""
+        value = without_casts(value)
+        if isinstance(value, c_ast.BinaryOp):
+            yield from self.address_reads(value.left)
+            yield from self.address_reads(value.right)
+            return
+        address = isinstance(value, c_ast.UnaryOp) and value.op == "&"
+        base, nodes = subscripts(value.expr if address else value)
+        known = self.arrays.get(base.name) if isinstance(base, c_ast.ID) else None
+        if known is not None and nodes and (address or len(nodes) < len(known.dimensions)):
+            yield from (read for node in nodes for read in memory_reads(node))
+        else:
+            yield from memory_reads(value)
 
     def _again(self, member: str) -> bool:
         """Whether a function uses a member that is an array more than once, so that pointers may share it."""
@@ -741,6 +760,15 @@ def _initialised(declared: Sequence[Node]) -> frozenset[str]:
     """The variables of a file that have a value where they are declared."""
     parts = [part for node in declared for part in (node.decls if isinstance(node, c_ast.DeclList) else (node,))]
     return frozenset(part.name for part in parts if isinstance(part, c_ast.Decl) and part.init is not None)
+
+
+def _written_by_functions(functions: Sequence[Node]) -> frozenset[str]:
+    """The variables of a file that some function writes."""
+    found = set[str]()
+    for function in functions:
+        own = {part.name for part in walk(function) if isinstance(part, c_ast.Decl)}
+        found |= {name for name, _ in written_names(function.body)} - own
+    return frozenset(found)
 
 
 def _type_name(node: Node) -> str:
