@@ -464,7 +464,7 @@ def test_nests_in_the_cases_of_a_switch_stand_under_its_condition() -> None:
 
 GLOBALS = """
 int n = 100; int half = n / 2; int rows; static const int columns = 7;
-enum { FIRST = 3, LAST }; double x[200], y[200]; double *p = x;
+enum { FIRST = 3, LAST }; double x[200], y[200]; double *p = x; void set(int k) { n = k; }
 """
 FUNCTIONS = (
     "void reads(void) { for (int i = FIRST; i < n; i++) x[i] = p[i]; }",
@@ -490,7 +490,7 @@ def test_a_function_says_nothing_of_the_variables_of_the_file_in_another(
     alone = [one for number, function in enumerate(order) for one in nests_of("\n" * number + function)]
     assert len(alone) == 8 and [told(one) for one in together] == [told(one) for one in alone]
     bounds = {one.function: str(one.nest.loops[0].stop) for one in together if isinstance(one.nest, LoopNest)}
-    assert bounds["reads"] == "100" and bounds["hides"] == "half" and bounds["sets"] == "5"
+    assert bounds["reads"] == "n" and bounds["hides"] == "half" and bounds["sets"] == "5"
     # a function that sets n twice does not find what it was declared with
     assert bounds["through"] == "floor(n/2)" and bounds["last"] == "rows"
 
