@@ -79,6 +79,19 @@ def test_the_blocked_source_has_the_traffic_of_the_blocked_nest(name: str) -> No
     ]
 
 
+@pytest.mark.parametrize("blocks", [{"i": 50}, {"j": 4}, {"j": 4, "i": 50}])
+@pytest.mark.parametrize("clause", ["", " collapse(2)"])
+def test_a_pragma_stays_with_its_loop(blocks: dict[str, int], clause: str) -> None:
+    text = f"""double a[M][N], b[M][N];
+        #pragma omp parallel for{clause}
+        for (int j = 0; j < M; ++j) for (int i = 0; i < N; ++i) b[j][i] = a[j][i];"""
+    nest = parse_kernel(text, "copy.c")
+    blocked, read = tile(nest, blocks), parse_kernel(tiled_source(nest, blocks), "blocked.c")
+    assert blocked.parallel is not None and read.parallel is not None
+    assert (blocked.parallel.loop, blocked.parallel.collapse) == (read.parallel.loop, read.parallel.collapse)
+    assert blocked.loops[blocked.parallel.loop].variable == "j"
+
+
 def test_a_blocked_kernel_equals_the_one_written_by_hand() -> None:
     by_hand = load_kernel("stencil-blocked", {"T": 512})
     renamed = {"ii": "i_block"}

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
 from kernmodel.machine.cores import Spread
+from kernmodel.studies.blocking.study import blocking
 from kernmodel.studies.predict.ecm import predict_ecm
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import cache_effect, own_rate, scaling
+from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
 from kernmodel.units import Work
 from kernmodel.user_files import GivenText
 
@@ -58,6 +60,32 @@ def test_cores_without_iterations_of_a_divided_loop_do_nothing():
     asked = scaling(dataclasses.replace(kernel, spread=Spread("static")), CodeRequest(), (1, 4))
     assert asked.spread.schedule == "static" and asked.rows[1].division.most == 2
     assert predict_ecm(kernel, CodeRequest(), (40,)).scaling[0] == answer.rows[3].point
+
+
+FOUR_ROWS = """double a[M][N], b[M][N];
+    #pragma omp parallel for
+    for (int j = 1; j < M - 1; ++j) for (int i = 1; i < N - 1; ++i)
+        b[j][i] = a[j][i-1] + a[j][i+1] + a[j-1][i] + a[j+1][i];"""
+
+
+def test_idle_cores_share_no_caches_in_sweeps():
+    """Four rows on ten cores: three of them fit into a quarter of the L3, not into a tenth."""
+    kernel = dataclasses.replace(request(GivenText(FOUR_ROWS), "clx", M=6, N=50_000), cores=10)
+    expected = predict_ecm(kernel, CodeRequest(), (10,))
+    assert expected.scaling[0].single_core_cycles < 0.9 * expected.prediction.cycles
+    ((row, _),) = SweepStudy.of(sweep_grid(Point(kernel, CodeRequest()), Varied(machines=("clx",)))).rows()
+    assert row["all_cores_cy_per_CL"] == expected.scaling[0].cycles
+
+
+@pytest.mark.thorough
+def test_blocking_divides_loops_as_scaling_does():
+    """Of twelve rows on ten cores, two cores have two."""
+    kernel = request(GivenText(FOUR_ROWS), "clx", M=14, N=2_000)
+    answer = blocking(kernel, CodeRequest())
+    assert answer.saturated is not None
+    (row,) = scaling(dataclasses.replace(kernel, cache="sim"), CodeRequest(), (10,)).rows
+    assert answer.saturated[0] == pytest.approx(row.point.cycles)
+    assert row.division is not None and row.division.balance == pytest.approx(12 / 20)
 
 
 @pytest.mark.thorough

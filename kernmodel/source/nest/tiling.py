@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from kernmodel.errors import UsageError
 from kernmodel.formulas.formula import ZERO, Formula, constant, maximum, minimum, pushed_in, size, variable
-from kernmodel.source.model import Access, Loop, LoopNest
+from kernmodel.source.model import Access, Loop, LoopNest, Parallel
 from kernmodel.source.nest.dependence import reasons_against
 from kernmodel.value_types import dataclass
 
@@ -76,9 +76,18 @@ def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
     return replace(
         nest,
         loops=(*nest.loops[:first], *outer, *inner),
+        parallel=nest.parallel and _divided(nest.parallel, first, len(outer)),
         accesses=tuple(_moved_in(access, first, len(outer)) for access in nest.accesses),
         between=tuple((depth + (len(outer) if depth > first else 0), place) for depth, place in nest.between),
     )
+
+
+def _divided(parallel: Parallel, first: int, blocked: int) -> Parallel:
+    """The pragma, which stays with its loop; `blocked` loops over blocks stand before the loop of this number. Loops on
+    both sides of them are not divided as one."""
+    if parallel.loop >= first:
+        return replace(parallel, loop=parallel.loop + blocked)
+    return replace(parallel, collapse=min(parallel.collapse, first - parallel.loop)) if blocked else parallel
 
 
 def whole_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest | None:

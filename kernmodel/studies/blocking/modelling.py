@@ -65,10 +65,11 @@ class Modeller:
         extents: iterations of each loop; sizes: of the nest.
         is_small: whether sweeps over the whole nest are simulated at once, rather than windows of it.
         compared: the block sizes that were simulated.
+        spread: how work and threads are spread over cores.
     """
 
     def __init__(self, kernel: KernelRequest, code: CodeRequest) -> None:
-        self._stages, self._point = Stages(), Point(kernel, code)
+        self._stages, self._point, self.spread = Stages(), Point(kernel, code), kernel.spread
         self.before = before = self._stages.answer(self._point)
         refuse_unknown(before.prediction, before.machine, "what blocking gains")
         self._codes: dict[tuple[str, ...], Code | None] = {}

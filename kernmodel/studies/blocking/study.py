@@ -8,12 +8,12 @@ inner loops cost in the core, and ranked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
-from kernmodel.models.ecm import EcmPrediction, scale
+from kernmodel.models.ecm import EcmPrediction
 from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
@@ -23,6 +23,7 @@ from kernmodel.studies.blocking.candidates import candidate, ranked
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
 from kernmodel.studies.blocking.modelling import Modelled, Modeller
 from kernmodel.studies.blocking.shapes import Shape, Shapes, grain_of
+from kernmodel.studies.predict.division import scale_divided
 from kernmodel.studies.predict.outside import OUTSIDE_NOTES
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.units import format_bytes
@@ -86,13 +87,25 @@ def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tupl
     first = {one.cache: one for one in reversed(candidates)}
 
     def cycles(blocks: Blocks, known: EcmPrediction) -> float:
-        def predicted(active: int) -> EcmPrediction:
-            return known if active == kernel.cores else modeller.simulated(blocks, active).prediction
-
-        return scale(predicted, cores, modeller.before.machine).cycles
+        return _together(modeller, blocks, cores, {kernel.cores: known})
 
     before = cycles({}, found.stands.prediction) if candidates else 0.0
     return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
+
+
+def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int, EcmPrediction]) -> float:
+    """Cycles per unit of work of so many cores together with these blocks; where a pragma divides a loop, those that
+    have iterations of it.
+
+    Args:
+        known: predictions of one core by how many are active.
+    """
+
+    def predicted(active: int) -> EcmPrediction:
+        return known[active] if active in known else modeller.simulated(blocks, active).prediction
+
+    answer = modeller.full(blocks).answer
+    return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0].cycles
 
 
 def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> _Found:
@@ -162,13 +175,8 @@ def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
 
 def _saturated(modeller: Modeller, best: Candidate) -> tuple[float, float]:
     """Cycles per unit of work of all cores of a ccNUMA domain, before and with the best candidate."""
-    machine = modeller.before.machine
-    cores = machine.topology.cores_per_numa_domain
-
-    def cycles(blocks: dict[str, int]) -> float:
-        return scale(lambda active: modeller.simulated(blocks, active).prediction, cores, machine).cycles
-
-    return cycles({}), cycles(dict(best.blocks))
+    cores = modeller.before.machine.topology.cores_per_numa_domain
+    return _together(modeller, {}, cores, {}), _together(modeller, best.blocks, cores, {})
 
 
 def _temporal(before: EcmAnswer) -> tuple[TemporalPotential, ...]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kernmodel.errors import KernmodelError
+from kernmodel.studies.predict.division import divided, working_cores
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.stages import Code, Stages
 from kernmodel.studies.sweep.code_groups import CodeGroup, CodeGroups
@@ -106,6 +107,16 @@ def _path(name: str, folder: str) -> str:
     return str(path) if path.is_file() else name
 
 
+def _some_idle(point: Point, answer: EcmAnswer) -> bool:
+    """Whether cores of a single domain have no iterations of a loop that a pragma divides."""
+    kernel = point.kernel
+    if answer.nest.parallel is None or answer.prediction.unknown:
+        return False
+    made = divided(answer.nest, kernel.spread, answer.sizes, kernel.cores)
+    domain = answer.machine.topology.cores_per_numa_domain
+    return kernel.cores <= domain and working_cores(made, kernel.cores) < kernel.cores
+
+
 def evaluate_point(
     stages: Stages, point: Point, work: Work[Any], at: Point | None, code: Code | str | None = None
 ) -> Found:
@@ -114,7 +125,10 @@ def evaluate_point(
         if isinstance(code, str):
             stages.check(point, work.scaling_cores, at=at)
             return None, code
-        return work.view(point, stages.answer(point, work.scaling_cores, at=at, code=code)), None
+        answer = stages.answer(point, work.scaling_cores, at=at, code=code)
+        if _some_idle(point, answer):  # what the others have of shared caches is a prediction of its own
+            answer = stages.answer(point, (point.kernel.cores,), at=at, code=code)
+        return work.view(point, answer), None
     except KernmodelError as error:
         return None, str(error)
 
