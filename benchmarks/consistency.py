@@ -123,7 +123,8 @@ def _check(case: Case) -> Facts:
         (result,) = km.check(file).answer.results
     if result.error:
         raise KernmodelError(result.error)
-    yield "T_ECM", result.figures["ecm"]
+    if "ecm" in result.figures:  # else it is a lower bound
+        yield "T_ECM", result.figures["ecm"]
 
 
 def _evaluate(case: Case) -> Facts:
@@ -162,7 +163,8 @@ def of_chart(subject: Subject, rooflines: Iterable[Roofline]) -> Facts:
         if found.points and not found.unknown:
             yield f"at most {found.model}", found.iterations_per_second
         for point in found.points:
-            yield f"FLOP/s {point.predicted}", point.flop_per_second
+            # without a prediction, points stand at what each model's roofs allow
+            yield f"FLOP/s {'of ECM' if point.predicted else found.model}", point.flop_per_second
             if found.model == "adcarm" and point.intensity is not None:
                 yield "intensity of loads and stores", point.intensity
 

@@ -51,6 +51,9 @@ def test_what_is_a_lower_bound_does_not_hold_an_upper_limit(tmp_path: Path, caps
     # the machine file of Ice Lake lacks a bandwidth: T_ECM is at least its rest
     found = _verdicts(tmp_path, capsys, "ecm < 1000 cy/CL", "ecm > 1 cy/CL", "ecm < 1 cy/CL", machine="icx")
     assert found == ["open", "holds", "fails"]
+    assert main(["check", _write(tmp_path, "ecm > 1 cy/CL", machine="icx"), "--format", "json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["checks"][0]["figures"]
+    assert "ecm.L1" in figures and not {"ecm", "ecm.memory", "T_L2L3"} & figures.keys()
 
 
 def test_kernels_that_cannot_be_predicted_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def judged(checks: Sequence[Check]) -> Iterator[CheckResult]:
         except KernmodelError as error:
             yield CheckResult(check, (), str(error), {}, {}, None)
         else:
-            yield CheckResult(check, verdicts, None, figures(answer), inputs(answer), _place(answer))
+            yield CheckResult(check, verdicts, None, _known(answer), inputs(answer), _place(answer))
 
 
 def figures(answer: EcmAnswer) -> dict[str, float]:
@@ -48,6 +48,15 @@ def figures(answer: EcmAnswer) -> dict[str, float]:
     times = {name: cycles for name, cycles in prediction.times.items() if name not in prediction.unknown}
     moved = {f"traffic.{path.path}": path.lines * answer.machine.line_bytes for path in traffic.paths}
     return {"ecm": prediction.cycles, **levels, **times, **moved}
+
+
+def _known(answer: EcmAnswer) -> dict[str, float]:
+    """The figures without lower bounds: those of which the machine file lacks a part say nothing about a change."""
+    return {
+        name: value
+        for name, value in figures(answer).items()
+        if (interval := _interval(answer, name, value)) is None or interval.high < inf
+    }
 
 
 def inputs(answer: EcmAnswer) -> dict[str, str]:
