@@ -321,7 +321,8 @@ def compare(
     strict: bool = False,
     **sizes: Sizes,
 ) -> Result[CompareAnswer]:
-    """Kernels on several machines: what limits on each, and why, as `kernmodel compare`.
+    """Kernels, and all nests of files of which none is chosen, on several machines: what limits on each, and why, as
+    `kernmodel compare`.
 
     >>> print(km.compare("stencil.c", ["snb", "hsw", "clx"]))
 
@@ -344,8 +345,12 @@ def compare(
 
 def _compared(kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeOptions) -> CompareAnswer:
     from kernmodel.studies.compare import ALL, compare
+    from kernmodel.studies.predict.nests import nests_of
     from kernmodel.studies.sweep.executors import local_processes
 
+    kernels = [nest for kernel in kernels for nest in nests_of(kernel)]
+    if len(kernels) > 1:
+        refuse({"--iterations-per-pass": code.iterations_per_pass}, "several nests are asked for")
     few = ALL not in machines and len(kernels) * len(machines) <= _ALONE
     with nullcontext() if few else local_processes() as executor:
         return compare(kernels, machines, code.request(), executor=executor)

@@ -34,6 +34,19 @@ def test_a_row_and_a_reason_for_each_machine(run):
 
 
 @needs_compiler
+def test_nests_of_which_none_is_chosen_stand_one_by_one(run, tmp_path):
+    (tmp_path / "two.c").write_text(
+        "void f(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 1; for (int i = 0; i < n; ++i) a[i * i] = 2; }\n"
+        "void g(int n, double *a) { for (int i = 0; i < n; ++i) a[i] *= 3; }"
+    )
+    outcome = run("compare", "-m", "snb", tmp_path / "two.c", "-D", "n=100000", "--json")
+    results = {one["asked"]["kernel"].rpartition(": ")[2]: one for one in json.loads(outcome.out)["results"]}
+    assert outcome.status == 0 and list(results) == ["f nest 1", "f nest 2", "g nest 1"]
+    assert [one["error"] is None for one in results.values()] == [True, False, True]
+    assert "a[i*i] is not affine" in results["f nest 2"]["error"]
+
+
+@needs_compiler
 def test_one_machine_without_a_compiler_fails_alone(run, tmp_path):
     bare = tmp_path / "bare.yml"
     bare.write_text(find_machine("clx").read_text().replace("gcc:", "no-such-cc:").replace("clang:", "nor-this:"))

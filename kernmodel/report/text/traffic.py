@@ -221,7 +221,7 @@ def _bandwidth_text(transfer: TransferTime) -> str:
 
 def _intensity(traffic: Traffic, machine: Machine) -> Blocks:
     if not traffic.flops_per_iteration:
-        return lines("Arithmetic intensity", ["none: the kernel has no floating-point operations"])
+        return lines("Arithmetic intensity", ["none: the innermost loop has no floating-point operations"])
     intervals = intensity_intervals(traffic, machine)
     pairs = (
         (level, "nothing moves" if value is None else with_interval(value, intervals.get(level), _flop_per_byte))

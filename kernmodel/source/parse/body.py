@@ -84,6 +84,7 @@ class Body:
         exchanged: where pointers to buffers change places.
         chosen: the references in whose index a condition chooses: as written, and how many cases are left out.
         not_followed: functions whose code is elsewhere, with the place of a call of each.
+        flops_between: the places of floating-point operations that stand outside of the innermost loop.
         share: of the iterations, those that come to the statement that is read; guards: the conditions of sizes and
             loop variables under which it stands.
         counted: by the place of a branch, in what share of the iterations its condition holds, where that is counted.
@@ -99,6 +100,7 @@ class Body:
         self.scope = scope
         self.references: list[Reference] = []
         self._flops: Counter[tuple[Operation, ElementType, str, float]] = Counter()
+        self.flops_between: list[Location] = []
         self._operators: dict[tuple[str, Location], None] = {}
         self.share = 1.0
         self.guards: tuple[Condition, ...] = ()
@@ -790,9 +792,13 @@ class Body:
     ) -> None:
         """Count an operation of the innermost body, unless it is on integers or any compiler folds it; `place`: how it
         is written, and the node of its right operand or of the call."""
-        if self._depth == self._innermost and element.kind == "float" and not literal:
+        if element.kind != "float" or literal:
+            return
+        if self._depth == self._innermost:
             self._flops[operation, element, name, self.share] += 1
             self._operators[place[0], self.scope.location(place[1])] = None
+        elif operation not in ("compare", "function"):
+            self.flops_between.append(self.scope.location(place[1]))
 
     # References
 

@@ -175,6 +175,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
             *_header_notes(program),
             *_step_notes(scope, chain, loops),
             *_left_out_notes(left, left_out, loops[-1]),
+            *_between_notes(body.flops_between),
             *notes,
         ),
         between=tuple(_between(found, scope)),
@@ -182,6 +183,16 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         parallel=parallel_of(program, function, found),
         counted_at=frozenset(symbols) if body.counted or body.chosen or scope.decided else frozenset(),
     )
+
+
+def _between_notes(places: Sequence[Location]) -> Iterator[Note]:
+    """That floating-point operations between loops are not counted."""
+    if places:
+        are, of = ("are", "operations") if len(places) > 1 else ("is", "operation")
+        text = (
+            f"{len(places)} floating-point {of} between loops {are} not counted: FLOP are those of the innermost loop"
+        )
+        yield Note("flop-between-loops", text, "assumption", places[0])
 
 
 def lines_of(node: Node, program: Program) -> tuple[int, int] | None:
