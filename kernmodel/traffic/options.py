@@ -18,13 +18,14 @@ ReplacementPolicy = Literal["LRU", "FIFO", "RANDOM", "MRU", "PLRU"]
 class Distribution:
     """Where the values of an index array point.
 
-    `kind` "uniform" (anywhere in the array indexed), "banded" (within `width` elements of the diagonal), or
-     "table" (`values`, repeated); `text` as the user wrote it."""
+    `kind` "uniform" (anywhere in the array indexed, or in its first `extent` elements where that is not 0), "banded"
+    (within `width` elements of the diagonal of these), or "table" (`values`, repeated); `text` as the user wrote it."""
 
     kind: Literal["uniform", "banded", "table"]
     text: str
     width: int = 0
     values: tuple[int, ...] = ()
+    extent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

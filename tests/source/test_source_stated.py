@@ -54,6 +54,7 @@ LOOPS = {
     "for (int i = 4; ; i += 2) if (c[i] == 0.0) break;": "4 to 18",
     "for (int i = n; i > 2; i = i - 3) if (c[i] == 0.0) break;": "n to n - 21",
     "double s = 0.0; int i = 0; while (s < 9.0) s += c[i++];": "0 to 7",
+    "for (int i = 0, k = n; c[i] > 0.0; i++, k--) if (c[k] == 0.0) break;": "0 to 7",
     "double s = 0.0; int i = 0; do { s += c[i]; i++; } while (s < 9.0);": "0 to 7",
 }
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kernmodel as km
 from kernmodel.errors import InputError, UsageError
+from kernmodel.source.load import parse_kernel
 from kernmodel.studies.predict.index_arrays import parse_indirect
 from kernmodel.traffic.options import Distribution
 
@@ -19,6 +21,32 @@ def test_distributions_by_name_of_the_array() -> None:
         "idx": Distribution("banded", "banded:0", width=0),
         "col": Distribution("banded", "banded:64", width=64),
     }
+    assert parse_indirect(["a=uniform:500", "b=banded:3:70"]) == {
+        "a": Distribution("uniform", "uniform:500", extent=500),
+        "b": Distribution("banded", "banded:3:70", width=3, extent=70),
+    }
+
+
+def test_pointers_that_do_not_say_how_many_elements_they_have() -> None:
+    gather = """void f(int n, double *restrict y, const double *x, const int *idx) {
+        for (int i = 0; i < n; ++i) y[i] = x[idx[i]]; }"""
+    lines = []
+    for elements in (100, 10_000_000):
+        options = km.CacheOptions(indirect={"idx": f"uniform:{elements}"})
+        traffic = km.data_traffic(gather, "clx", cache=options, n=200_000).answer.traffic
+        lines.append(traffic.paths[0].loads / traffic.iterations_per_unit)
+    # of y and idx 3/16 of a line; of x nothing, or a line of its own
+    assert lines == pytest.approx([3 / 16, 1 + 3 / 16], rel=0.02)
+    with pytest.raises(InputError, match=r"as in idx=uniform:5000"):
+        km.data_traffic(gather, "clx", cache=km.CacheOptions(indirect={"idx": "uniform"}), n=1000)
+
+
+def test_structures_that_index_arrays_choose_from_have_a_size() -> None:
+    text = """struct kind { double mass, charge; };
+    void f(int n, double *x, const struct kind *of, const int *is) {
+        for (int i = 0; i < n; ++i) x[i] *= of[is[i]].mass; }"""
+    nest = parse_kernel(text, "x.c")
+    assert set(nest.symbols) == {"n", "of_extent"} and str(nest.arrays["of"].shape[0]) == "of_extent"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +64,8 @@ def test_distributions_by_name_of_the_array() -> None:
         ("idx=banded:wide", "has no width"),
         ("idx=banded:-4", "has no width"),
         ("idx=banded:" + "9" * 30, "has no width"),
+        ("idx=uniform:0", "'uniform:0' has no number of elements; say how many elements"),
+        ("idx=banded:4:many", "has no number of elements"),
     ],
 )
 def test_what_is_no_distribution(text: str, message: str) -> None:

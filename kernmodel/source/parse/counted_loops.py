@@ -66,12 +66,15 @@ def _with_trips(node: Node, number: int) -> Node:
     kind = c_ast.TypeDecl(own, [], None, c_ast.IdentifierType(["long"]))
     start = c_ast.Decl(own, [], [], [], [], kind, c_ast.Constant("int", "0", node.coord), None, node.coord)
     variable = c_ast.ID(own, node.coord)
-    extra = [part for part in (getattr(node, "next", None),) if part is not None]
+    init, after = getattr(node, "init", None), getattr(node, "next", None)
+    first = getattr(init, "decls", None) or getattr(init, "exprs", None) or ([] if init is None else [init])
+    extra = getattr(after, "exprs", None) or ([] if after is None else [after])
     items = [*_items(node.stmt), *extra]
     items = [*items, node.cond] if isinstance(node, c_ast.DoWhile) else [node.cond, *items]
     body = c_ast.Compound([item for item in items if item is not None], node.coord)
     test, step = c_ast.BinaryOp("<", variable, count, node.coord), c_ast.UnaryOp("p++", variable, node.coord)
-    return c_ast.For(c_ast.DeclList([start], node.coord), test, step, body, node.coord)
+    counting = c_ast.For(c_ast.DeclList([start], node.coord), test, step, body, node.coord)
+    return c_ast.Compound([*first, counting], node.coord) if first else counting
 
 
 def _inside(node: Node, parameters: set[str], function: Node) -> None:

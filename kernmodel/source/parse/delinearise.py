@@ -7,12 +7,13 @@ equal offsets mean equal elements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 from kernmodel.errors import Location, Note, UnsupportedKernelError
 from kernmodel.formulas.division import content, divided, whole_quotient
-from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, positive, variable
+from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, positive, size, variable
 from kernmodel.source.model import Access, Array, ElementType, Loop
 from kernmodel.source.nest.affine import nonnegative, upper_bound
 from kernmodel.source.parse.body import Reference
@@ -114,6 +115,13 @@ def _declared_shape(
         bounded = [_below_moduli(index[number], scope) for index in indices]
         own = [(index, loops[: ref.depth]) for index, ref in zip(bounded, references, strict=True)]
         touched = _touched(own)
+        if touched is None and not number and any(index[0].free_symbols & scope.indirect.keys() for index in indices):
+            extents[0] = asked = size(re.sub(r"\W+", "_", f"{declared.name}_extent"))
+            text = (
+                f"{declared.name}: no extent is declared, and index arrays choose: {asked} is how many elements it has"
+            )
+            notes += (Note("inferred-extent", text, "assumption", declared.location),)
+            continue
         if touched is None:
             which = "first dimension" if not number else f"dimension {number + 1}"
             raise UnsupportedKernelError(

@@ -1,4 +1,5 @@
-"""Where index arrays point, as the command line says it: `--indirect idx=uniform`, `idx=banded:64`, `idx=FILE`."""
+"""Where index arrays point, as the command line says it: `--indirect idx=uniform`, `idx=uniform:5000`, `idx=banded:64`,
+`idx=banded:64:5000`, `idx=FILE`."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from kernmodel.user_files import read_file
 
 _KINDS = ("uniform", "banded")
 _FORMS = "write NAME=uniform, NAME=banded:WIDTH or NAME=FILE"
+_WHOLE = r"[0-9]{1,18}"
 _DIGITS = re.compile(rb"[0-9]+")
 _MAX_VALUE = 2**63 - 1
 _MAX_ENTRIES = 10_000_000
@@ -22,7 +24,8 @@ _MAX_ENTRIES = 10_000_000
 
 
 def parse_indirect(texts: Sequence[str]) -> Mapping[str, Distribution]:
-    """The distributions of `NAME=uniform`, `NAME=banded:WIDTH` and `NAME=FILE` by name of the index array.
+    """The distributions of `NAME=uniform`, `NAME=banded:WIDTH` and `NAME=FILE` by name of the index array; the
+    first two with `:N` behind where the array that is indexed has N elements and does not say so.
 
     A file holds whole numbers from 0 on, apart from one another by white space or line breaks, or is an integer array
     of numpy (`.npy`, read in C order); its values are repeated where the kernel reads more. A later text for the same
@@ -42,14 +45,14 @@ def parse_indirect(texts: Sequence[str]) -> Mapping[str, Distribution]:
 
 
 def _distribution(name: str, value: str) -> Distribution:
-    kind, _, width = value.partition(":")
-    if value == "uniform":
-        return Distribution("uniform", value)
-    if kind == "banded":
-        if not re.fullmatch(r"[0-9]{1,18}", width):
-            todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
-            raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where="--indirect", todo=todo)
-        return Distribution("banded", value, width=int(width))
+    kind, *numbers = value.split(":")
+    if kind == "banded" and not (numbers and re.fullmatch(_WHOLE, numbers[0])):
+        todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
+        raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where="--indirect", todo=todo)
+    if kind == "banded" and len(numbers) <= 2:
+        return Distribution("banded", value, int(numbers[0]), extent=_elements(value, numbers[1:]))
+    if kind == "uniform" and len(numbers) <= 1:
+        return Distribution("uniform", value, extent=_elements(value, numbers))
     path = Path(value)
     if not path.exists():
         near = get_close_matches(kind, _KINDS, n=1)
@@ -58,13 +61,21 @@ def _distribution(name: str, value: str) -> Distribution:
     return Distribution("table", value, values=_table(path))
 
 
+def _elements(value: str, numbers: Sequence[str]) -> int:
+    """How many elements the array has that is indexed; 0: that is not said."""
+    if numbers and not re.fullmatch(r"0*[1-9][0-9]{0,17}", numbers[0]):
+        todo = f"say how many elements the array has, as in {value.rpartition(':')[0]}:5000, or nothing"
+        raise UsageError(f"{value!r} has no number of elements", where="--indirect", todo=todo)
+    return int(numbers[0]) if numbers else 0
+
+
 def mean_length(text: str) -> int:
     """The length of rows that is given as a number, or as a file with the length of each row: their mean, rounded.
 
     Raises:
         UsageError: neither; InputError: the file holds other things than whole numbers.
     """
-    if re.fullmatch(r"[0-9]{1,18}", text):
+    if re.fullmatch(_WHOLE, text):
         return int(text)
     path = Path(text)
     if not path.exists():

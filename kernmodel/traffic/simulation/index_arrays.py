@@ -128,13 +128,13 @@ def _extent(
     """How many values an index may take without leaving the dimension that it selects from."""
     shape = shape_of(nest.arrays[access.array], sizes)
     dimension = next(k for k, part in enumerate(access.index) if index.name in part.free_symbols)
-    largest = max(distribution.values, default=0)
+    largest = max(distribution.values, default=distribution.extent - 1)
     if dimension >= len(shape):
-        if distribution.kind != "table":
+        if distribution.kind != "table" and not distribution.extent:
             raise InputError(
                 f"{access.array} has no extent that {index.text} could be spread over",
                 where=access.location,
-                todo=f"declare it, like {access.array}[N]",
+                todo=f"say it, as in {index.array}={distribution.text}:5000, or declare {access.array}[N]",
             )
         return largest + 1
     if largest >= shape[dimension]:
@@ -143,4 +143,4 @@ def _extent(
             where=access.location,
             todo=f"mend the values of {index.array} or the shape of {access.array}",
         )
-    return shape[dimension]
+    return distribution.extent or shape[dimension]
