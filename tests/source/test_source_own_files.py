@@ -515,7 +515,7 @@ def test_a_copy_of_a_tree_has_its_own_parts_once_each() -> None:
 
 def test_operations_between_loops_are_told_of() -> None:
     text = """void f(int n, float *restrict y, const float *x, const float *d) {
-    for (int i = 0; i < n; ++i) { float s = 0; for (int k = 0; k < 8; ++k) s += x[8 * i + k]; y[i] = 2 * s * d[i]; } }"""
+    for (int i = 0; i < n; ++i) { float s = 0; for (int k = 0; k < 8; ++k) s += x[8 * i + k]; y[i] = 2 * s * d[i]; }}"""
     nest = parse_kernel(text, "x.c")
     told = [note.text for note in nest.notes if note.code == "flop-between-loops"]
     assert nest.operations.flops_per_iteration == 1 and len(told) == 1 and told[0].startswith("2 floating-point")
