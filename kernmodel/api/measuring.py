@@ -239,8 +239,8 @@ def measure_kernel(
     Args:
         kernel: as for `ecm`; its arrays have to be parameters.
         machine: whose compilers and flags are taken; None: gcc or clang with -O3 -march=native.
-        level: where the data are to lie ("L1" to "Mem"; "all": each in turn): sizes are scaled to it. None: the sizes
-            as they are.
+        level: where the data are to lie ("L1" to "Mem"; "all": each in turn): sizes are scaled to it, extents without a
+            value from 1,000. None: the sizes as they are.
         code: assembly or compiler and flags; `align` places the loop, `data_align` and `array_offsets` the arrays.
         pages: "huge" or "4k".
         sizes: one value of each size.
@@ -305,7 +305,8 @@ def validate(
         pages: "huge" or "4k".
         explain: error in percent beyond which experiments look for the cause; None: beyond 30, only such as run nothing
             again.
-        sizes: from which the sizes of each level are scaled, one value each.
+        sizes: from which the sizes of each level are scaled, one value each; extents of arrays that have none start at
+            1,000.
 
     Raises:
         KernmodelError: the machine file is at fault, a tool is missing, or nothing can be measured here.
@@ -316,8 +317,7 @@ def validate(
     from kernmodel.resources import carried_files
 
     chosen = kernels_of(kernels) or kernels_of(tuple(file.name for file in carried_files("kernels", ".c")))
-    at = one_point_of(sizes)
-    requests = [kernel_request(kernel, machine, at) for kernel in chosen]
+    requests = [kernel_request(kernel, machine, one_point_of(sizes, kernel)) for kernel in chosen]
     asked = code.request()
     conditions = Conditions(asked.align, asked.data_align, asked.array_offsets, pages == "huge")
     again = explain is not None

@@ -13,7 +13,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Compiler
 from kernmodel.measure.bandwidth import level_sizes
 from kernmodel.measure.host_topology import HostTopology, host_topology
-from kernmodel.measure.kernels import Conditions, KernelCode, level_bytes, measure_kernel, sizes_in
+from kernmodel.measure.kernels import Conditions, KernelCode, level_bytes, measure_kernel, sizes_in, starting_sizes
 from kernmodel.measure.model import KernelMeasurement
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import deciding_names, sizes_of
@@ -95,7 +95,8 @@ def host_kernel(
 ) -> HostRun:
     """One kernel, measured; arguments as of `host_kernels`, with its nest."""
     refuse_unknown_arrays((name for name, _ in conditions.array_offsets), nest)
-    sizes = sizes_of(nest, dict(request.sizes))
+    given = dict(request.sizes)
+    sizes = sizes_of(nest, given if level is None else starting_sizes(nest, given))
     if level is not None:
         sizes = sizes_in(nest, sizes, level_bytes(topology, level))
         request = replace(request, sizes={**request.sizes, **sizes})

@@ -77,6 +77,9 @@ class KernelCode:
     flags: tuple[str, ...]
 
 
+_START = 1000
+
+
 def sizes_in(nest: LoopNest, sizes: Mapping[str, int], wanted_bytes: float) -> dict[str, int]:
     """Sizes near those given, all by one factor, at which the arrays together have so many bytes.
 
@@ -98,10 +101,20 @@ def sizes_in(nest: LoopNest, sizes: Mapping[str, int], wanted_bytes: float) -> d
     return found
 
 
+def starting_sizes(nest: LoopNest, given: Mapping[str, int]) -> dict[str, int]:
+    """The sizes from which those of a level are scaled: as given, and 1,000 for extents of arrays without a value."""
+    return {name: _START for name in _extents(nest) if name not in nest.defaults} | dict(given)
+
+
+def _extents(nest: LoopNest) -> set[str]:
+    """The sizes that say how large arrays are; all where no array is declared with its extents."""
+    free = {str(s) for array in nest.arrays.values() for extent in array.shape for s in extent.free_symbols}
+    return {name for name, symbol in nest.symbols.items() if str(symbol) in free} or set(nest.symbols)
+
+
 def _scaled(nest: LoopNest, sizes: Mapping[str, int], factor: float) -> dict[str, int]:
     """Each size by the factor, which is spread over the dimensions of the largest array."""
-    free = {str(s) for array in nest.arrays.values() for extent in array.shape for s in extent.free_symbols}
-    names = {name for name, symbol in nest.symbols.items() if str(symbol) in free} or set(nest.symbols)
+    names = _extents(nest)
     part = factor ** (1 / max(1, len(names)))
     return {name: max(_LEAST, round(value * part)) if name in names else value for name, value in sizes.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,12 @@ def test_sizes_are_scaled_to_the_bytes_wanted(name: str, wanted: int) -> None:
     nest = load_kernel(name, {})
     found = kernels.sizes_in(nest, sizes_of(nest, {}), wanted)
     assert 0.5 * wanted <= kernels.data_bytes(nest, sizes_of(nest, found)) <= wanted
+
+
+def test_extents_without_a_value_start_somewhere(tmp_path: Path) -> None:
+    file = tmp_path / "rows.c"
+    file.write_text("double a[M][N];\nfor (int t = 0; t < T; ++t) for (int i = 0; i < N; ++i) a[0][i] += 1.0;\n")
+    assert kernels.starting_sizes(load_kernel(str(file), {}), {"N": 50}) == {"M": 1000, "N": 50}
 
 
 def test_the_driver_passes_arrays_sizes_and_numbers() -> None:
