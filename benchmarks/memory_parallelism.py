@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
-from kernmodel.measure.host import APART, Buffer, Effort, Harness
+from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import host_topology
 
 POSITION, TOTAL, SEGMENT_BYTES = 63, 62, 1 << 18
@@ -64,6 +64,8 @@ def cycles(harness: Harness, streams: Streams, kind: str, work: int, effort: Eff
     harness.value(POSITION, 0)
     texts = [WORK[kind].format(2 + number % 8) for number in range(work)]
     harness.load(loop(streams.number, each + 5 * LINE, streams.inner, texts, streams.written))
+    harness.value(TOTAL, each)
+    harness.run([Case(1, each)], 1)  # walked once: what was filled last is cached no more
     segment = SEGMENT_BYTES // streams.number // 512 * 512
     beyond = streams.total > level_sizes(host_topology())["L3"]
     found = cycles_per_line(harness, each, segment if beyond else None, effort)

@@ -256,6 +256,20 @@ class StoreBehaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowedStreams:
+    """How many streams that miss the first cache one core follows, and what more cost, as was measured.
+
+    Attributes:
+        followed: that it follows, some of them from memory and others from caches.
+        longer: (lines, cycles), ascending: by how much a pass over a few streams more takes longer, of which so many
+            are loaded from memory, than with as many lines of fewer streams.
+    """
+
+    followed: int
+    longer: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """One machine: everything the models need to know of the hardware.
 
@@ -276,6 +290,7 @@ class Machine:
         peaks: measured floating-point performance, empty: not given.
         pages: in which pages the data lay of which the bandwidths were measured; None: not known.
         undecided: other expressions that experiments do not tell apart from `overlap`.
+        streams: how many streams a core follows; None: not measured on this machine.
     """
 
     name: str
@@ -299,6 +314,7 @@ class Machine:
     peaks: tuple[MeasuredPeak, ...] = ()
     pages: Pages | None = None
     undecided: tuple[Overlap, ...] = ()
+    streams: FollowedStreams | None = None
 
     @property
     def unknown_paths(self) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Lines from memory beside lines from a cache: how much longer they take, on one core, beside 1, 2, … of them.
+"""Lines from memory beside lines from a cache: how much longer they take, on one core, beside 1, 2, … of them, and
+where these are of more streams than the core follows.
 
 Each pass of the measured loop loads one line of a large buffer and one line of each of k streams, which are walked
 round, as a stencil loads one plane from memory and others from a cache. Memory's line alone waits for its latency
@@ -12,9 +13,10 @@ from collections.abc import Callable, Mapping
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
 from kernmodel.measure.composition import inner_bytes
-from kernmodel.measure.host import APART, Buffer, Effort, Harness
+from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import LinesBeside
+from kernmodel.measure.model import LinesBeside, ManyStreams, StreamPass
+from kernmodel.measure.samples import Figure
 
 MOST = 8
 """Lines beside one from memory that are measured at most."""
@@ -60,13 +62,89 @@ def timed(
     return LinesBeside(level, count, cycles_per_line(harness, total, segment, effort))
 
 
+def measure_many_streams(
+    harness: Harness, topology: HostTopology, *, effort: Effort, progress: Callable[[str], object] = lambda what: None
+) -> ManyStreams:
+    """How many streams the core follows, and passes with more of them; see `ManyStreams`.
+
+    More streams are those with which a pass takes at least `_NOTABLE` longer than if its lines from the cache were
+    those of one stream, one of them from memory. Found from few streams upward, since with very many of them lines of
+    the cache take as long as a line from memory that nothing fetches ahead.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    sizes, level = level_sizes(topology), topology.level_names[1]
+    if not {"Mem", level} <= sizes.keys():
+        return ManyStreams(None, ())
+    rough = Effort(max(effort.samples // 2, 20), 2, effort.seconds / 3)
+
+    def passes(loaded: int, streams: int, effort: Effort) -> tuple[StreamPass, StreamPass]:
+        progress(f"{streams} streams, {loaded} of them from memory")
+        return (
+            StreamPass(loaded, streams, False, timed_pass(harness, sizes, level, loaded, streams, False, effort)),
+            StreamPass(loaded, streams, True, timed_pass(harness, sizes, level, loaded, streams, True, effort)),
+        )
+
+    def slower(streams: int) -> bool:
+        tries = (passes(1, streams, one) for one in (rough, effort))
+        both = next((pair for pair in tries if all(one.cycles.confirmed for one in pair)), None)
+        return both is not None and both[0].cycles.value > (1 + _NOTABLE) * both[1].cycles.value
+
+    more = next((streams for streams in _TRIED if slower(streams)), _TRIED[0])
+    if more == _TRIED[0]:
+        return ManyStreams(None, ())
+    followed = _TRIED[_TRIED.index(more) - 1]
+    while more - followed > 1:
+        middle = (followed + more) // 2
+        followed, more = (followed, middle) if slower(middle) else (middle, more)
+    beyond = followed + _BEYOND
+    return ManyStreams(followed, tuple(one for loaded in _LOADED for one in passes(loaded, beyond, effort)))
+
+
+_TRIED = range(8, 41, 4)
+"""Streams that are tried: from some that every core follows to more than any core is known to."""
+_BEYOND = 2
+"""Streams beyond those that are followed with which passes are measured."""
+_LOADED = (1, 2, 3, 6)
+"""Lines of such a pass that come from memory."""
+_NOTABLE = 0.2
+
+
+def timed_pass(
+    harness: Harness,
+    sizes: Mapping[str, int],
+    level: str,
+    loaded: int,
+    streams: int,
+    single: bool,
+    effort: Effort,
+) -> Figure:
+    """Cycles of a pass over so many streams, of which `loaded` lie in memory and the others in `level`."""
+    inner = streams - loaded
+    outer, each = sizes["Mem"] // loaded // 4096 * 4096, _stream_bytes(sizes[level], inner)
+    apart = outer + 5 * LINE
+    harness.buffer(_OUTER, Buffer(loaded * apart + LINE))
+    harness.buffer(_INNER, Buffer((each + _SKEW_BYTES) * inner + LINE, APART))
+    harness.value(_POSITION, 0)
+    harness.value(_TOTAL, outer)
+    harness.load(function(each, inner, loaded=loaded, apart=apart, single=single))
+    harness.run([Case(1, outer)], 1)  # walked once: what was filled last is cached no more
+    return cycles_per_line(harness, outer, _SEGMENT_BYTES // loaded // LINE * LINE, effort)
+
+
 def _stream_bytes(size: int, count: int) -> int:
     """Of each stream, a power of two: all together lie in their level, and in no cache inside it."""
     return 1 << (inner_bytes(size) // max(count, 1)).bit_length() - 1
 
 
-def function(each: int, streams: int) -> bytes:
-    """The loop: a line of the outer buffer and of `streams` streams of `each` bytes, a power of two."""
+def function(each: int, streams: int, *, loaded: int = 1, apart: int = 0, single: bool = False) -> bytes:
+    """The loop: a line of each of `loaded` streams of the outer buffer and of `streams` streams in the inner one.
+
+    Args:
+        each: bytes of an inner stream, a power of two; apart: bytes between those of the outer buffer.
+        single: whether the lines of the inner buffer are those of one stream that walks on by as many lines a pass.
+    """
     width = min(x86.vector_bytes(), 32)
     register, move = ("ymm", "vmovups") if width == 32 else ("xmm", "movups")
     lines = [
@@ -76,11 +154,19 @@ def function(each: int, streams: int) -> bytes:
         f"mov r9, [rdx + {8 * _INNER}]",
         "xor eax, eax",
         "xor ebx, ebx",
+        "xor ecx, ecx",
         ".p2align 6",
         "9:",
     ]
-    begins = ["r8 + rax", *(f"r9 + rbx + {number * (each + _SKEW_BYTES)}" for number in range(streams))]
+    between = LINE if single else each + _SKEW_BYTES
+    begins = [f"r8 + rax + {number * apart}" for number in range(loaded)]
+    begins += [f"r9 + rbx + {number * between}" for number in range(streams)]
     for begin in begins:
         lines += [f"{move} {register}{12 + at // width % 2}, [{begin} + {at}]" for at in range(0, LINE, width)]
-    lines += [f"add rbx, {LINE}", f"and rbx, {each - 1}", f"add rax, {LINE}", "cmp rax, rsi", "jb 9b"]
+    if single:
+        step = streams * LINE
+        lines += [f"add rbx, {step}", f"cmp rbx, {each * streams // step * step}", "cmovae rbx, rcx"]
+    else:
+        lines += [f"add rbx, {LINE}", f"and rbx, {each - 1}"]
+    lines += [f"add rax, {LINE}", "cmp rax, rsi", "jb 9b"]
     return x86.function("\n".join([*lines, *walking_on(_POSITION, _TOTAL)]), set_up=False)

@@ -221,6 +221,39 @@ class LinesBeside:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamPass:
+    """Cycles of a pass that loads a line of each of so many streams.
+
+    Attributes:
+        loaded: of them, those that lie in memory; the others lie in the second cache.
+        single: whether the lines of that cache are those of one stream instead, that walks on by as many lines.
+    """
+
+    loaded: int
+    streams: int
+    single: bool
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class ManyStreams:
+    """How many streams one core follows; None: not measured, or as many as were tried.
+
+    `passes` are with a few streams more, each followed by the same lines of fewer streams.
+    """
+
+    followed: int | None
+    passes: tuple[StreamPass, ...]
+
+    @property
+    def longer(self) -> tuple[tuple[int, float], ...]:
+        """By lines from memory the cycles by which a pass takes longer, where both passes are confirmed."""
+        pairs = zip(self.passes[::2], self.passes[1::2], strict=True)
+        known = [(many, few) for many, few in pairs if many.cycles.confirmed and few.cycles.confirmed]
+        return tuple((many.loaded, max(0.0, many.cycles.value - few.cycles.value)) for many, few in known)
+
+
+@dataclass(frozen=True, slots=True)
 class MixedStreams:
     """Mixed streams of one trial, and by level, innermost first, the cycles per line of load streams alone."""
 

@@ -37,6 +37,7 @@ from kernmodel.measure.model import (
 from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.several_cores import measure_several_cores, saturates
 from kernmodel.measure.trials import OneCore, Plan, measure_one_core
+from kernmodel.schema.fields import LEAST_PAIRS
 from kernmodel.value_types import dataclass
 
 Depth = Literal["quick", "default", "thorough"]
@@ -144,6 +145,7 @@ def probe_machine(
             for cache in topology.caches
         },
         "paths": _paths(topology, carried, name, found, here),
+        **_streams(found, here),
         "stores": {
             **carried["stores"],
             "source": f"derived from the carried {name}.yml: {carried['stores']['source']}",
@@ -308,6 +310,21 @@ def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
     own = [one.cycles for one in found if one.level == level]
     known = [one.value for one in takewhile(lambda one: one.confirmed, own)]
     return [f"{cycles:.2f}" for cycles in accumulate(known, max)] if len(known) >= LEAST_BESIDE else []
+
+
+def _streams(found: OneCore, here: str) -> dict[str, Any]:
+    """How many streams the core follows, and by how much passes over more take longer; nothing where that is not
+    known."""
+    longer = [[str(lines), f"{cycles:.2f}"] for lines, cycles in found.many.longer if round(cycles, 2) > 0]
+    if found.many.followed is None or len(longer) < LEAST_PAIRS:
+        return {}
+    spreads = _spreads(
+        (f"{one.loaded} of {one.streams} streams from memory", one.cycles.spread_percent)
+        for one in found.many.passes
+        if not one.single
+    )
+    facts = {"followed": found.many.followed, "longer": longer, "source": f"{here}; {spreads}"}
+    return {"streams": facts}
 
 
 def _run_lengths(runs: Runs) -> list[list[str]]:

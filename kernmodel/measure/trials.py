@@ -28,13 +28,14 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.lines_beside import measure_lines_beside
+from kernmodel.measure.lines_beside import measure_lines_beside, measure_many_streams
 from kernmodel.measure.model import (
     BandwidthPoint,
     Bandwidths,
     CacheShare,
     Compositions,
     LinesBeside,
+    ManyStreams,
     MixedStreams,
     Peaks,
     Runs,
@@ -77,6 +78,7 @@ class OneCore:
         share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
         beside: a line from memory beside lines of each cache; empty: not measured.
+        many: passes over more streams than the core follows.
         mixed: of each trial that could compose; compositions: by all of them.
         trials: how many were made; notes: what is not confirmed, or differs from trial to trial.
     """
@@ -87,6 +89,7 @@ class OneCore:
     share: CacheShare = CacheShare("", (), None, ())
     small_pages: BandwidthPoint | None = None
     beside: tuple[LinesBeside, ...] = ()
+    many: ManyStreams = ManyStreams(None, ())
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
     trials: int = 1
@@ -139,9 +142,10 @@ def _trial(
     share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
     beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
+    many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
-    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, mixed)
+    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, many, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -181,7 +185,8 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     clock, huge = median(one.bandwidths.clock_hz for one in trials), all(one.bandwidths.huge for one in trials)
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
-        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside, mixed,
+        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside,
+        _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
@@ -195,6 +200,18 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
         )
         for same in zip(*trials, strict=True)
     )  # fmt: skip
+
+
+def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:
+    """The passes of the trials that found the same number of streams, if these are at least two of several."""
+    found = [one.followed for one in trials]
+    followed = max(found, key=found.count)
+    if followed is None or (len(found) > 1 and found.count(followed) == 1):
+        return ManyStreams(None, ())
+    passes = zip(*(one.passes for one in trials if one.followed == followed), strict=True)
+    return ManyStreams(
+        followed, tuple(replace(same[0], cycles=repeated([one.cycles for one in same])) for same in passes)
+    )
 
 
 def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
@@ -217,6 +234,9 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
     for one in trial.beside:
         yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
+    for step in trial.many.passes:
+        how = f"{step.streams} lines of few streams" if step.single else f"{step.streams} streams"
+        yield f"{how}, {step.loaded} from memory", step.cycles
     for mixed in trial.mixed:
         for beside in mixed.beside:
             yield beside.name, beside.cycles

@@ -437,11 +437,14 @@ def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None)
     """Whether there are more streams than the prefetcher follows."""
     known = unfollowed_streams(streams, traffic, machine) if streams else None
     if known and traffic.paths[-1].loads:
-        several = streams_beyond(traffic, machine)
-        text = (
-            f"{several} streams miss {machine.levels[0].name} and the prefetcher follows {known.followed}: a line from "
-            f"memory takes {known.cycles_per_line:.1f} cycles on all paths together"
+        several, measured = streams_beyond(traffic, machine), known.cycles_per_line is None
+        what = (
+            "lines from memory take longer, as was measured on this machine (streams of its file)"
+            if measured
+            else f"a line from memory takes {known.cycles_per_line:.1f} cycles on all paths together"
         )
+        who = "the core" if measured else "the prefetcher"
+        text = f"{several} streams miss {machine.levels[0].name} and {who} follows {known.followed}: {what}"
         yield Note("streams-not-prefetched", text, "assumption")
 
 

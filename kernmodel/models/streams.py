@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import product
+from itertools import pairwise, product
 from math import fsum
 
 from kernmodel.incore.tables.core_parameters import MissParameters
@@ -50,11 +50,32 @@ class Unfollowed:
 
     Attributes:
         followed: streams that it follows.
-        cycles_per_line: of a line loaded from memory, on all paths together.
+        cycles_per_line: of a line loaded from memory, on all paths together; None where `longer` says it.
+        longer: as measured on the machine (`FollowedStreams.longer`).
     """
 
     followed: int
-    cycles_per_line: float
+    cycles_per_line: float | None
+    longer: tuple[tuple[float, float], ...] = ()
+
+    def cycles(self, lines: float, others: float, most: float) -> float:
+        """Cycles of all transfers together.
+
+        Args:
+            lines: loaded from memory; others: what all transfers take with a prefetcher that follows all.
+            most: what as many streams take that all lie in memory: they take no longer for being more.
+        """
+        if self.cycles_per_line is not None:
+            return lines * self.cycles_per_line
+        return max(others, min(most, others + self._longer(lines)))
+
+    def _longer(self, lines: float) -> float:
+        """Between measured numbers of lines linear, beyond the last as there."""
+        points = [(0.0, 0.0), *self.longer]
+        for (low, first), (high, last) in pairwise(points):
+            if lines < high:
+                return first + (last - first) * (lines - low) / (high - low)
+        return points[-1][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +136,10 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
     Loads of one core from memory, prefetched into the second cache, are as many at once as this cache waits for; those
     that nothing prefetches as many as the first cache waits for (J. D. McCalpin 2023, see above). A table of streams
     that are visited in turn keeps none if there are more than it has room for and it replaces what was used longest
-    ago, which is assumed: each is replaced before it comes again.
+    ago, which is assumed: each is replaced before it comes again. What the machine's file says goes before that.
     """
+    if machine.streams is not None:
+        return Unfollowed(machine.streams.followed, None, machine.streams.longer)
     if misses.streams is None or misses.from_l1 is None or misses.from_l2 is None:
         return None
     load = _memory_load(machine)

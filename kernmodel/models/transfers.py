@@ -5,6 +5,7 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -56,7 +57,7 @@ def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, 
     )
     if streams is None:
         return found
-    return _beside_memory(machine, streams, traffic, _not_followed(machine, streams, traffic, found))
+    return _not_followed(machine, streams, traffic, _beside_memory(machine, streams, traffic, found))
 
 
 def _beside_memory(
@@ -107,10 +108,12 @@ def _not_followed(
 ) -> tuple[TransferTime, ...]:
     """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
     they take without it, if that is longer than all transfers together."""
-    known = unfollowed_streams(streams, traffic, machine)
-    if known is None:
+    known, lines = unfollowed_streams(streams, traffic, machine), traffic.path(machine.paths[-1].name).loads
+    if known is None or not lines or not transfers[-1].known:
         return transfers
-    return _longer(streams.overlap, transfers, traffic.path(machine.paths[-1].name).loads * known.cycles_per_line)
+    together = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
+    most = math.inf if streams.memory_load is None else streams.memory_load * streams_beyond(traffic, machine)
+    return _longer(streams.overlap, transfers, known.cycles(lines, together, most))
 
 
 def unfollowed_streams(streams: Streams, traffic: Traffic, machine: Machine) -> Unfollowed | None:

@@ -346,13 +346,17 @@ def number_or_quantity(dimension: str) -> Kind:
     return read
 
 
+LEAST_PAIRS = 2
+"""Pairs that a list of them has at least."""
+
+
 def ascending_pairs(first: Kind, second: Kind, names: str) -> Kind:
     """A list of at least two pairs, called `names`, whose first numbers ascend."""
     instead = f"write [[{names}], …]"
 
     def read(node: yaml.Node) -> tuple[tuple[float, float], ...]:
         rows = [items(row) if isinstance(row, yaml.SequenceNode) else [] for row in items(node)]
-        if len(rows) < 2 or any(len(row) != 2 for row in rows):
+        if len(rows) < LEAST_PAIRS or any(len(row) != 2 for row in rows):
             raise RejectedError("is no list of at least two pairs", instead)
         found = tuple((first(row[0]), second(row[1])) for row in rows)
         for (before, _), (after, _) in pairwise(found):

@@ -21,12 +21,14 @@ from kernmodel.measure.model import (
     CoresPoint,
     JudgedComposition,
     LinesBeside,
+    ManyStreams,
     MixedStreams,
     Peak,
     Peaks,
     RunPoint,
     Runs,
     SeveralCores,
+    StreamPass,
 )
 from kernmodel.measure.samples import Figure
 from kernmodel.models.streams import streams_of
@@ -70,6 +72,17 @@ BESIDE = tuple(
 """Beside three lines it takes less than beside two; of L3 one is not confirmed."""
 
 
+def many(followed: int | None, *cycles: tuple[int, float, float, bool]) -> ManyStreams:
+    passes = (
+        (StreamPass(loaded, 18, False, figure(longer)), StreamPass(loaded, 18, True, figure(few, told)))
+        for loaded, longer, few, told in cycles
+    )
+    return ManyStreams(followed, tuple(one for both in passes for one in both))
+
+
+MANY = many(16, (1, 50.3, 37.3, True), (2, 57.9, 40.0, True), (3, 63.2, 41.7, False), (6, 78.7, 52.5, True))
+
+
 def share_point(mib: int, cycles: float) -> BandwidthPoint:
     return BandwidthPoint("load", "L3", 64, mib << 20, figure(cycles), figure(64 / cycles))
 
@@ -103,6 +116,7 @@ def probed(
     monkeypatch.setattr(trials, "measure_peaks", lambda *_, **__: peaks)
     monkeypatch.setattr(trials, "measure_runs", lambda *_, **__: RUNS)
     monkeypatch.setattr(trials, "measure_lines_beside", lambda *_, **__: BESIDE)
+    monkeypatch.setattr(trials, "measure_many_streams", lambda *_, **__: MANY)
     monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
     monkeypatch.setattr(trials, "measure_mixed", lambda *_, **__: MixedStreams({}, ()))
@@ -130,6 +144,21 @@ def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch
     assert machine.paths[-1].run_length == ((512, 22.5), (4096, 17.5), (65536, 10.2), (262144, 9.7))
     quick = probed(monkeypatch, depth="quick").text
     assert "run_length" not in quick
+
+
+def test_streams_that_are_followed_are_those_of_confirmed_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None and machine.streams is not None, problems
+    assert (machine.streams.followed, machine.streams.longer) == (16, ((1, 13.0), (2, 17.9), (6, 26.2)))
+    assert "spread 1 of 18 streams from memory" in machine.sources["streams"]
+    assert "streams:" not in probed(monkeypatch, depth="quick").text
+
+
+def test_trials_that_find_different_numbers_of_streams_say_none() -> None:
+    both = (1, 50.3, 37.3, True)
+    assert trials._merged_many([MANY, many(20, both), many(24, both)]).followed is None
+    assert trials._merged_many([MANY, many(None), MANY]).followed == 16
+    assert trials._merged_many([many(None), MANY]).followed is None
 
 
 def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
-from kernmodel.machine.model import BandwidthSeries, StreamMix
+from kernmodel.machine.model import BandwidthSeries, FollowedStreams, Machine, StreamMix
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penalties, with_cores
 from kernmodel.models.ecm import _beside_notes, utilization
@@ -191,6 +191,46 @@ def test_several_lines_from_memory_beside_lines_of_l2() -> None:
             assert ["beside_memory of its file" in text for text in told] == [True] * (name == "probed")
     assert max(off["probed"]) < 0.2
     assert sum(off["probed"]) < 0.8 * sum(off["plain"])
+
+
+ZEN3_FOLLOWED = FollowedStreams(16, ((1.0, 12.9), (2.0, 17.2), (3.0, 20.0), (6.0, 26.5)))
+"""By `measure_many_streams` on a guest on Milan; passes of the same host by lines from memory and of L2, measured with
+another loop by benchmarks/memory_parallelism.py."""
+ZEN3_MANY = {(1, 12): 30.3, (1, 14): 32.6, (1, 16): 52.5, (1, 20): 62.8, (2, 16): 61.3, (3, 12): 39.2, (3, 14): 60.1}
+
+
+def _streams(machine: Machine, loaded: int, inner: int) -> Traffic:
+    """A line of each of so many streams from memory and from the second cache."""
+    rows = [
+        AccessTraffic("a", f"a[{n}]", "read", {"Mem" if n < loaded else "L2": 1.0}, "") for n in range(loaded + inner)
+    ]
+    return replace(_moved(machine, loaded + inner, loaded, loaded), accesses=tuple(rows))
+
+
+@pytest.mark.parametrize(("loaded", "inner"), ZEN3_MANY)
+def test_passes_over_more_streams_than_the_core_follows(loaded: int, inner: int) -> None:
+    plain = load_machine(str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"))
+    machine = replace(
+        plain,
+        streams=ZEN3_FOLLOWED,
+        paths=(replace(plain.paths[0], beside_memory=ZEN3_BESIDE), *plain.paths[1:]),
+    )
+    moved = _streams(machine, loaded, inner)
+    found = transfer_times(machine, streams_of(machine, MissParameters()), moved, {})
+    cycles = evaluate(machine.overlap, {time.name: time.cycles for time in found})
+    assert cycles == pytest.approx(ZEN3_MANY[loaded, inner], rel=0.2)
+    before = transfer_times(machine, streams_of(replace(machine, streams=None), MissParameters()), moved, {})
+    assert (found != before) == (loaded + inner > 16)
+    assert found[-1].bandwidth_cycles == pytest.approx(before[-1].bandwidth_cycles)  # other cores do not see it
+
+
+def test_streams_that_all_lie_in_memory_take_no_longer_for_being_many() -> None:
+    machine = replace(load_machine("zen4"), streams=ZEN3_FOLLOWED)
+    moved, streams = _streams(machine, 24, 0), streams_of(machine, MissParameters())
+    load = streams.memory_load
+    assert load is not None
+    cycles = evaluate(machine.overlap, {one.name: one.cycles for one in transfer_times(machine, streams, moved, {})})
+    assert cycles <= 24 * load * 1.001
 
 
 def test_where_transfers_add_up_lines_beside_memory_are_not_counted_twice() -> None:

@@ -19,6 +19,7 @@ from kernmodel.machine.model import (
     CacheLevel,
     Compiler,
     CoreModel,
+    FollowedStreams,
     Machine,
     MeasuredPeak,
     MemoryChannels,
@@ -157,6 +158,11 @@ MEMORY: Table = {
     "transfer_rate": Field(Quantity("frequency", least="1 MHz", most="1000 GHz"), attribute="transfers_per_second"),
     "source": _SOURCE,
 }
+STREAMS: Table = {
+    "followed": Field(Integer(1, 1024)),
+    "longer": Field(ascending_pairs(positive_number, number_or_quantity("cycles"), "lines from memory, cycles")),
+    "source": _SOURCE,
+}
 EVASION = ("never", "always", "near-saturation", "instruction", "unknown")
 STORES: Table = {
     "streaming": Field(flag),
@@ -210,6 +216,7 @@ MACHINE: Table = {
     "caches": Field(Rows(CACHE)),
     "paths": Field(Rows(PATH)),
     "memory": Field(MEMORY, required=False),
+    "streams": Field(STREAMS, required=False),
     "stores": Field(STORES, required=False),
     "overlap": Field({"expression": Field(_overlap), "undecided": Field(_overlaps, required=False), "source": _SOURCE}),
     "bandwidths": Field(BANDWIDTHS),
@@ -289,6 +296,7 @@ def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machi
         if "stores" in values
         else undeclared_stores(values["isa"]),
         memory=built(MemoryChannels, MEMORY, values["memory"]) if "memory" in values else None,
+        streams=built(FollowedStreams, STREAMS, values["streams"]) if "streams" in values else None,
         peaks=_build_peaks(values["peaks"]) if "peaks" in values else (),
     )
 
@@ -368,7 +376,7 @@ def _sources(values: Values) -> dict[str, str]:
     """Every `source` by the dotted path of its section; the one at the top of the file is called "machine"."""
     found: dict[str, str] = {"machine": values["source"]}
     rows: list[tuple[str, Any]] = [(name, values[name]) for name in ("topology", "core", "overlap", "bandwidths")]
-    rows += [(name, values[name]) for name in ("memory", "stores", "peaks") if name in values]
+    rows += [(name, values[name]) for name in ("memory", "streams", "stores", "peaks") if name in values]
     rows += [(f"{section}.{name}", row) for section in ("caches", "paths") for name, row in values[section].items()]
     found |= {key: row["source"] for key, row in rows}
     for name, row in values["bandwidths"]["mixes"].items():

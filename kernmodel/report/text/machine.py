@@ -13,7 +13,7 @@ from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
     from kernmodel.machine.kerncraft import Imported
-    from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, TransferPath
+    from kernmodel.machine.model import BandwidthSeries, CacheLevel, FollowedStreams, Machine, TransferPath
     from kernmodel.measure.probe import Probe
     from kernmodel.schema.fields import Problem
 
@@ -78,6 +78,7 @@ def machine_report(machine: Machine, *, verbose: bool = False) -> Blocks:
         *_caches(machine.levels),
         *_paths(machine.paths, machine.unknown_paths),
         *_streams(machine),
+        *_followed(machine.streams),
         *(_all_bandwidths(machine) if verbose else _bandwidths(machine)),
         *fields("Compilers and flags", *compilers),
         *sources_section(machine.sources, "Sources"),
@@ -174,6 +175,18 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
         *fields("Cycles of a line from memory beside lines of a cache", *beside),
+    )
+
+
+def _followed(streams: FollowedStreams | None) -> Blocks:
+    """How many streams a core follows, where that was measured."""
+    if streams is None:
+        return ()
+    longer = ", ".join(f"{lines:g}: {short(cycles)}" for lines, cycles in streams.longer)
+    return fields(
+        "Streams that miss the first cache",
+        ("followed", str(streams.followed)),
+        ("cycles longer with more, by lines from memory", longer),
     )
 
 
