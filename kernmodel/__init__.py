@@ -25,10 +25,11 @@ _PUBLIC = {
     ),
     "api.checks": ("check",),
     "api.reports": ("kernel_report", "comparison_report"),
-    "api.caches": ("simulate",),
+    "api.caches": ("simulate", "simulate_cases"),
+    "cachesim.run": ("TraceOptions",),
     "api.tables": (
         *("list_instructions", "instructions", "instruction_coverage"),
-        *("check_instructions", "import_instructions"),
+        *("check_instructions", "import_instructions", "import_core"),
     ),
     "api.evaluation": ("evaluate_blocks", "evaluate_kernels", "BlockChoice"),
     "api.measuring": (

@@ -5,6 +5,7 @@ from kernmodel.api.binary_runs import RunOptions as RunOptions
 from kernmodel.api.binary_runs import binary_run as binary_run
 from kernmodel.api.binary_runs import binary_suite as binary_suite
 from kernmodel.api.caches import simulate as simulate
+from kernmodel.api.caches import simulate_cases as simulate_cases
 from kernmodel.api.changes import compare_code as compare_code
 from kernmodel.api.changes import machine_figures as machine_figures
 from kernmodel.api.changes import sensitivity as sensitivity
@@ -54,10 +55,12 @@ from kernmodel.api.sweeps import SweepRun as SweepRun
 from kernmodel.api.sweeps import Vary as Vary
 from kernmodel.api.sweeps import sweep_sizes as sweep_sizes
 from kernmodel.api.tables import check_instructions as check_instructions
+from kernmodel.api.tables import import_core as import_core
 from kernmodel.api.tables import import_instructions as import_instructions
 from kernmodel.api.tables import instruction_coverage as instruction_coverage
 from kernmodel.api.tables import instructions as instructions
 from kernmodel.api.tables import list_instructions as list_instructions
+from kernmodel.cachesim.run import TraceOptions as TraceOptions
 from kernmodel.errors import AmbiguousLoopError as AmbiguousLoopError
 from kernmodel.errors import AssemblyError as AssemblyError
 from kernmodel.errors import InputError as InputError

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.api.result import Result, Views
-from kernmodel.cachesim.run import RunOptions
+from kernmodel.cachesim.run import TraceOptions
 from kernmodel.errors import UsageError
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
-    from kernmodel.cachesim.run import Given, Simulation
+    from kernmodel.cachesim.run import CheckedCase, Given, Simulation
 
-RUN = RunOptions()
+AS_STATED = TraceOptions()
 
 
 def simulate(
@@ -24,7 +24,7 @@ def simulate(
     machine: File | None = None,
     cores: int | None = None,
     case: str | None = None,
-    options: RunOptions = RUN,
+    options: TraceOptions = AS_STATED,
 ) -> Result[Simulation]:
     """Caches under a trace of accesses, exactly, as `kernmodel simulate`.
 
@@ -35,7 +35,7 @@ def simulate(
         caches: a hierarchy (YAML or JSON); machine: a machine in its place, cores: active ones that share its caches.
             A file of cases may bring its own caches.
         case: which case of a file of cases.
-        options: replacement, seed, repetitions and engine.
+        options: replacement, seed, repetitions and engine; what is not given is as the caches or the case say.
 
     Raises:
         KernmodelError: the input is at fault.
@@ -51,6 +51,24 @@ def simulate(
     if case is not None:
         raise UsageError(f"{accesses} is a trace, which has no cases", where="--case", todo="leave out --case")
     return Result([simulate_trace(given, accesses, options)], _SIMULATION)
+
+
+def simulate_cases(file: File, *, options: TraceOptions = AS_STATED) -> Result[CheckedCase]:
+    """Hold the simulation to cases that state their counters, as `kernmodel simulate --cases`.
+
+    >>> [one.case for one in km.simulate_cases("cases.json") if one.differences]
+
+    Args:
+        file: of cases; options: engine and skipping, since a case has the rest.
+
+    Raises:
+        KernmodelError: a case cannot be read, has no caches, or states nothing.
+    """
+    from kernmodel.cachesim.cases import check_cases, read_cases
+
+    path = fspath(file)
+    checked = check_cases(read_cases(Path(path)), path, options)
+    return Result(checked, _CHECK, {"file": path}, total=0)
 
 
 def _caches(caches: File | None, machine: File | None, cores: int | None) -> Given | None:
@@ -77,3 +95,4 @@ def _caches(caches: File | None, machine: File | None, cores: int | None) -> Giv
 
 
 _SIMULATION = Views("simulation:simulation_report", "traffic:simulation_document")
+_CHECK = Views("simulation:check_report", "traffic:simulation_check_document", together=True)

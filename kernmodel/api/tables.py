@@ -124,6 +124,24 @@ def import_instructions(source: File, uarch: str) -> Result[tuple[str, ImportRep
     return Result([import_uops(Path(source), uarch)], Views("instruction:table_text", ""))
 
 
+def import_core(source: File, uarch: str, folder: File, *, like: str | None = None) -> Result[tuple[str, ...]]:
+    """A core that can be used right away, as `kernmodel instructions import --out`: its table, and a parameter file.
+
+    >>> print(km.import_core("instructions.xml", "ADL-P", "cores", like="GLC"))
+
+    Args:
+        source: measurements of uops.info, as of `import_instructions`; uarch: the core that they describe.
+        folder: where the files go, made if it does not exist; a parameter file that is there stays.
+        like: the core whose figures a new parameter file takes over; None: the carried core of the same name.
+
+    Raises:
+        KernmodelError: the measurements cannot be read, no figures are known, or the folder cannot be written.
+    """
+    from kernmodel.incore.tables.importers.build import write_core
+
+    return Result([write_core(Path(source), uarch, Path(folder), like)], Views("instruction:imported_core", ""))
+
+
 def _of_table(answers: Iterable[Answer], views: Views, table: InstructionTable) -> Result[Answer]:
     found = tuple(answers)
     return Result(found, views, {"parameters": table.parameters}, total=len(found))

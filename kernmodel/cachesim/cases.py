@@ -11,10 +11,11 @@ from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy, LevelCounters,
 from kernmodel.cachesim.run import (
     MEMORY_COUNTERS,
     MOST_PHASES,
+    CheckedCase,
     Difference,
     Given,
-    RunOptions,
     Simulation,
+    TraceOptions,
     by_level,
     check_work,
     engine_used,
@@ -166,7 +167,7 @@ def _read_counters(entry: Entry, level: str) -> dict[str, int]:
     return {name: value.integer(0) for name, value in entries.items()}
 
 
-def simulate_case(case: Case, file: str, options: RunOptions, given: Given | None = None) -> Simulation:
+def simulate_case(case: Case, file: str, options: TraceOptions, given: Given | None = None) -> Simulation:
     """Run a case, and compare its counters with those that it states if it runs on the caches that it states them for.
 
     Args:
@@ -196,8 +197,8 @@ def simulate_case(case: Case, file: str, options: RunOptions, given: Given | Non
     )
 
 
-def check_cases(cases: Sequence[Case], file: str, options: RunOptions) -> Iterator[tuple[str, tuple[Difference, ...]]]:
-    """Run the cases on their own caches; by id, what differs from the counters that each states.
+def check_cases(cases: Sequence[Case], file: str, options: TraceOptions) -> Iterator[CheckedCase]:
+    """Run the cases on their own caches; of each, what differs from the counters that it states.
 
     Raises:
         InputError: a case has no levels, or states no counters; before any runs.
@@ -207,7 +208,7 @@ def check_cases(cases: Sequence[Case], file: str, options: RunOptions) -> Iterat
             if not value:
                 raise InputError(f"{case.id}: has no {key}", where=case.where, todo="a check needs levels and phases")
     for case in cases:
-        yield case.id, simulate_case(case, file, options).differences or ()
+        yield CheckedCase(case.id, simulate_case(case, file, options).differences or ())
 
 
 def differences(case: Case, counted: Sequence[Counters]) -> tuple[Difference, ...]:

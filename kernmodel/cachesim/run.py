@@ -12,7 +12,7 @@ from kernmodel.cachesim.programs import address_limit
 from kernmodel.cachesim.trace_file import Trace, read_trace
 from kernmodel.errors import InputError, Location
 from kernmodel.limits import KEPT_ACCESSES, PYTHON_ACCESSES, SIMULATED_ACCESSES, Limit
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 MEMORY_COUNTERS = ("memory_loads", "memory_stores", "streamed_lines", "streamed_parts")
 """The counters of memory, by their names in `Counters`."""
@@ -23,8 +23,8 @@ EngineUsed = Literal["compiled", "python"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a user wants it run.
+class TraceOptions:
+    """How a trace or a case is simulated.
 
     Attributes:
         policy: replacement in all caches; None: as the hierarchy says.
@@ -76,6 +76,13 @@ class Difference:
         return f"phase {self.phase}: {self.level} {self.counter}: {self.expected} expected, {self.counted} counted"
 
 
+class CheckedCase(NamedTuple):
+    """A case that states its counters: its id, and where the simulation counts something else."""
+
+    case: str
+    differences: tuple[Difference, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """What was simulated, and what it counted.
@@ -99,7 +106,7 @@ class Simulation:
     differences: tuple[Difference, ...] | None = None
 
 
-def simulate_trace(given: Given, file: str, options: RunOptions) -> Simulation:
+def simulate_trace(given: Given, file: str, options: TraceOptions) -> Simulation:
     """Run a trace file (`-`: standard input).
 
     Raises:
@@ -147,7 +154,7 @@ def _limited(blocks: Iterable[Trace], most: Limit, file: str) -> Iterator[Trace]
 
 
 def run_phases(
-    hierarchy: Hierarchy, work: Callable[[], Iterable[Program | Trace]], repeat: int, options: RunOptions
+    hierarchy: Hierarchy, work: Callable[[], Iterable[Program | Trace]], repeat: int, options: TraceOptions
 ) -> tuple[Counters, ...]:
     """What each of `repeat` phases counts.
 

@@ -127,11 +127,9 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
       kernmodel instructions import ibench.txt --uarch ZEN3 -o rows.txt
     """
     if folder is not None:
-        from kernmodel.incore.tables.importers.build import write_core
-
         if output is not None:
             raise UsageError("-o and --out exclude each other", todo="give one of them")
-        for line in write_core(Path(source), uarch, Path(folder), like):
+        for line in api.import_core(source, uarch, folder, like=like).answer:
             write_error(f"kernmodel: {line}")
         return
     target = output_file(output, "--output") if output else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernmodel.api.caches import simulate as simulated
+from kernmodel.api.caches import simulate_cases
 from kernmodel.cachesim.model import POLICIES
-from kernmodel.cachesim.run import MOST_PHASES, RunOptions
+from kernmodel.cachesim.run import MOST_PHASES, TraceOptions
 from kernmodel.cli import options, types
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, print_line, show_json, show_result
@@ -41,9 +41,9 @@ _USAGE = "write kernmodel simulate HIERARCHY TRACE, or kernmodel simulate --case
 )
 @click.option("--skip/--no-skip", default=True, help="Skip touches that change nothing but hits of the first cache.")
 @options.json_option
-@options.gathered(shown=Shown.of, chosen=RunOptions)
+@options.gathered(shown=Shown.of, chosen=TraceOptions)
 @click.pass_context
-def simulate(ctx: click.Context, /, files: tuple[str, ...], chosen: RunOptions, shown: Shown, **given: Any) -> None:
+def simulate(ctx: click.Context, /, files: tuple[str, ...], chosen: TraceOptions, shown: Shown, **given: Any) -> None:
     """Simulate the caches of HIERARCHY (YAML or JSON) under the accesses of TRACE, exactly.
 
     TRACE has a line `L|S|N address size` for each load, store or streaming store; - is standard input. A cases file in
@@ -76,25 +76,18 @@ def simulate(ctx: click.Context, /, files: tuple[str, ...], chosen: RunOptions, 
     ctx.exit(1 if result.answer.differences else 0)
 
 
-def _check(file: str, chosen: RunOptions, *, as_json: bool) -> int:
+def _check(file: str, chosen: TraceOptions, *, as_json: bool) -> int:
     """Run all cases and print what differs, case by case; the exit status."""
     if (chosen.policy, chosen.seed, chosen.repeat) != (None, None, None):
         todo = "leave out --policy, --seed and --repeat, or choose one case with --case"
         raise UsageError("a check takes everything from its file", where="--cases", todo=todo)
-    from kernmodel.cachesim.cases import check_cases, read_cases
-
-    checked = check_cases(read_cases(Path(file)), file, chosen)
+    result = simulate_cases(file, options=chosen)
     if as_json:
-        from kernmodel.report.json.traffic import simulation_check_document
-
-        results = dict(checked)
-        show_json(simulation_check_document(file, results))
+        show_json(result.json())
     else:
         from kernmodel.report.text.simulation import check_lines, check_summary
 
-        results = {}
-        for case, differences in checked:
-            results[case] = differences
-            print_line("\n".join(check_lines(case, differences)))
-        print_line(check_summary(results))
-    return 1 if any(results.values()) else 0
+        for checked in result:
+            print_line("\n".join(check_lines(checked)))
+        print_line(check_summary(result))
+    return 1 if any(checked.differences for checked in result) else 0

@@ -106,6 +106,8 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "load_machine": lambda _: km.load_machine("clx"),
     "load_kernel": lambda _: km.load_kernel("triad.c"),
     "simulate": lambda folder: km.simulate(_trace(folder), machine="clx"),
+    "simulate_cases": lambda folder: km.simulate_cases(_stated_cases(folder)),
+    "import_core": lambda folder: km.import_core(_measurements(folder), "ADL-P", folder / "cores", like="GLC"),
     "binary_blocks": lambda _: km.binary_blocks(BINARY, addresses=_code_of_binary()),
 }
 """Every function of the public face that answers by itself."""
@@ -121,7 +123,13 @@ ON_THIS_HOST = {
 }
 """Functions that measure or run programs (tests/measure, tests/binary)."""
 
-WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}
+WITHOUT_DOCUMENT = {
+    "instruction_coverage",
+    "check_instructions",
+    "import_instructions",
+    "import_core",
+    "import_machine",
+}
 COMMANDS = {
     "ecm": "ecm -m clx triad.c -D N=100000",
     "data_traffic": "traffic -m clx triad.c -D N=100000",
@@ -199,6 +207,12 @@ def _measurements(folder: Path) -> Path:
 def _kerncraft(folder: Path) -> Path:
     (folder / "small.yml").write_text(KERNCRAFT)
     return folder / "small.yml"
+
+
+def _stated_cases(folder: Path) -> Path:
+    caches, accesses = "levels: [{name: L1, sets: 1, ways: 1}]", "sequence: {kind: streams, n: 16, loads: 1}"
+    (folder / "cases.yml").write_text(f"cases:\n- id: a\n  {caches}\n  {accesses}\n  phases: [{{L1: {{loads: 16}}}}]\n")
+    return folder / "cases.yml"
 
 
 def _trace(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from kernmodel.cachesim.cases import check_cases, find_case, is_cases_file, read
 from kernmodel.cachesim.hierarchy_file import read_hierarchy
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy, Program
 from kernmodel.cachesim.programs import Walk
-from kernmodel.cachesim.run import Given, RunOptions, by_level, simulate_trace
+from kernmodel.cachesim.run import Given, TraceOptions, by_level, simulate_trace
 from kernmodel.cachesim.sequences import KINDS, AccessSequence, read_sequence
 from kernmodel.cachesim.trace_file import Trace, parse_trace, read_trace
 from kernmodel.errors import InputError
@@ -295,8 +295,8 @@ def test_odd_lines_have_a_smaller_address_space(tmp_path):
     path.write_text("L 0 8\nL 0x4000000000000000 8\n")
     odd = Given(Hierarchy((CacheSpec("L1", 4, 2, line_bytes=48),)), "odd")
     with pytest.raises(InputError, match=r"trace.txt:2: .* leaves the 62 bits"):
-        simulate_trace(odd, str(path), RunOptions())
-    simulate_trace(Given(Hierarchy((CacheSpec("L1", 4, 2),)), "even"), str(path), RunOptions())
+        simulate_trace(odd, str(path), TraceOptions())
+    simulate_trace(Given(Hierarchy((CacheSpec("L1", 4, 2),)), "even"), str(path), TraceOptions())
 
 
 NUMBER_TEXTS = st.integers(-1, 2**65).flatmap(lambda n: st.sampled_from([str(n), hex(n), f"0{n}", f"{n:_}", f"+{n}"]))
@@ -447,7 +447,7 @@ def test_every_counter_of_every_case(name):
     if not SHARED.exists():
         pytest.skip("the shared cases are not there")
     case = find_case(read_cases(SHARED), name, "cases.json")
-    found = simulate_case(case, "cases.json", RunOptions())
+    found = simulate_case(case, "cases.json", TraceOptions())
     assert found.differences == ()
     assert len(found.phases) == case.repeat == len(case.phases) == 2
 
@@ -462,7 +462,7 @@ def test_what_differs_is_named_by_phase_level_and_counter(cases_of):
         "  phases: [{L1: {loads: 16, stores: 15}}, {MEM: {memory_loads: 1}}]\n"
         f"- id: b\n  {TINY}\n  {COPY}\n  phases: [{{L1: {{load_hits: 0}}}}]"
     )
-    found = dict(check_cases(cases, "cases.yml", RunOptions()))
+    found = dict(check_cases(cases, "cases.yml", TraceOptions()))
     assert [str(difference) for difference in found["a"]] == [
         "phase 1: L1 stores: 15 expected, 16 counted",
         "phase 2: MEM memory_loads: 1 expected, 32 counted",
@@ -476,12 +476,12 @@ def test_sequences_follow_one_another(cases_of):
         f"- {{id: both, {TINY}, sequence: [{{kind: columns, M: 4, N: 16}}, {{kind: columns, M: 2, N: 8}}]}}"
     )
     assert sum(sequence.accesses for sequence in one.sequences) == 64
-    assert simulate_case(both, "", RunOptions()).phases[0].accesses == 80
+    assert simulate_case(both, "", TraceOptions()).phases[0].accesses == 80
 
 
 def test_a_sequence_without_accesses_counts_nothing(cases_of):
     (case,) = cases_of(f"{TINY}\nsequence: {{kind: stencil2d5, M: 2, N: 9}}\nrepeat: 2")
-    found = simulate_case(case, "", RunOptions())
+    found = simulate_case(case, "", TraceOptions())
     assert [phase.accesses for phase in found.phases] == [0, 0]
 
 
@@ -508,19 +508,19 @@ def test_what_stands_beside_the_cases_is_for_all_that_do_not_say(cases_of):
 def test_other_caches_are_not_compared_with_what_is_stated_for_its_own(cases_of):
     (case,) = cases_of(f"{{{TINY}, {COPY}, id: x, phases: [{{L1: {{loads: 3}}}}]}}")
     other = Given(Hierarchy((CacheSpec("L1", 8, 4),)), "other")
-    assert simulate_case(case, "", RunOptions()).differences
-    assert simulate_case(case, "", RunOptions(), other).differences is None
-    assert simulate_case(case, "", RunOptions(policy="FIFO")).differences is None
+    assert simulate_case(case, "", TraceOptions()).differences
+    assert simulate_case(case, "", TraceOptions(), other).differences is None
+    assert simulate_case(case, "", TraceOptions(policy="FIFO")).differences is None
     (case,) = cases_of(f"{{{COPY}, id: x, phases: [{{L1: {{loads: 3}}}}]}}")
-    assert simulate_case(case, "", RunOptions(), other).differences
+    assert simulate_case(case, "", TraceOptions(), other).differences
 
 
 def test_phases_count_anew_and_keep_the_lines(cases_of):
     (case,) = cases_of(f"{{levels: [{{name: L1, sets: 8, ways: 4}}], {COPY}, repeat: 3}}")
-    found = simulate_case(case, "", RunOptions())
+    found = simulate_case(case, "", TraceOptions())
     assert [by_level(phase)["MEM"]["memory_loads"] for phase in found.phases] == [4, 0, 0]
     assert [phase.accesses for phase in found.phases] == [32, 32, 32]
-    assert len(simulate_case(case, "", RunOptions(repeat=5)).phases) == 5
+    assert len(simulate_case(case, "", TraceOptions(repeat=5)).phases) == 5
 
 
 BAD_CASES = {
@@ -558,18 +558,18 @@ def test_cases_that_cannot_be(cases_of, text, part):
 def test_a_check_needs_levels_and_counters(cases_of):
     for text, missing in ((f"{{{COPY}, phases: [{{}}]}}", "levels"), (f"{{{COPY}, {TINY}}}", "phases")):
         with pytest.raises(InputError, match=f"case 1: has no {missing}"):
-            list(check_cases(cases_of(text), "cases.yml", RunOptions()))
+            list(check_cases(cases_of(text), "cases.yml", TraceOptions()))
 
 
 def test_a_case_without_levels_needs_caches(cases_of):
     with pytest.raises(InputError, match="has no levels; give HIERARCHY"):
-        simulate_case(cases_of(f"{{{COPY}}}")[0], "cases.yml", RunOptions())
+        simulate_case(cases_of(f"{{{COPY}}}")[0], "cases.yml", TraceOptions())
 
 
 def test_counters_of_a_level_that_the_given_caches_do_not_have(cases_of):
     (case,) = cases_of(f"{{{COPY}, phases: [{{L9: {{loads: 1}}}}]}}")
     with pytest.raises(InputError, match="the level 'L9', which the hierarchy does not have"):
-        simulate_case(case, "cases.yml", RunOptions(), Given(Hierarchy((CacheSpec("L1", 1, 1),)), "h.yml"))
+        simulate_case(case, "cases.yml", TraceOptions(), Given(Hierarchy((CacheSpec("L1", 1, 1),)), "h.yml"))
 
 
 def test_a_case_is_found_by_its_id(cases_of):

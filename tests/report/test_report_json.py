@@ -13,7 +13,7 @@ from key_paths import NAMED, key_paths, last_keys
 
 import kernmodel
 from kernmodel.cachesim.model import CacheSpec, Counters, Hierarchy, LevelCounters
-from kernmodel.cachesim.run import Difference, Simulation
+from kernmodel.cachesim.run import CheckedCase, Difference, Simulation
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary
@@ -155,7 +155,7 @@ def documents(
         json_traffic.traffic_document(traffic_answer),
         json_traffic.traffic_sweep_document((traffic_answer,)),
         json_traffic.simulation_document(simulation()),
-        json_traffic.simulation_check_document("cases.json", {"a": simulation().differences}),
+        json_traffic.simulation_check_document([CheckedCase("a", simulation().differences or ())], "cases.json"),
         json_incore.incore_document(
             dataclasses.replace(incore_answer, machine=toy_machine),
             dataclasses.replace(
@@ -179,7 +179,7 @@ def documents(
         json_roofline.roofline_document(roofline_answer(scaled_answer)),
         json_roofline.carm_document(carm_answer(scaled_answer)),
         json_traffic.simulation_document(SIMULATION),
-        json_traffic.simulation_check_document("cases.json", {"copy": (DIFFERENCE,)}),
+        json_traffic.simulation_check_document([CheckedCase("copy", (DIFFERENCE,))], "cases.json"),
     )
     return {document["schema"]: document for document in made}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json.document import Json, document, interval_json, kernel_json, pick, plain, record
 
 if TYPE_CHECKING:
-    from kernmodel.cachesim.run import Difference, Simulation
+    from kernmodel.cachesim.run import CheckedCase, Simulation
     from kernmodel.machine.model import Machine
     from kernmodel.models.transfers import TransferTime
     from kernmodel.studies.predict.request import TrafficAnswer
@@ -81,7 +81,7 @@ def simulation_document(simulation: Simulation) -> Json:
     )
 
 
-def simulation_check_document(file: str, checked: Mapping[str, tuple[Difference, ...]]) -> Json:
+def simulation_check_document(checked: Sequence[CheckedCase], file: str) -> Json:
     """The answer of `kernmodel simulate --cases`: what differs, case by case."""
-    cases = [{"case": case, "ok": not found, "differences": found} for case, found in checked.items()]
+    cases = [{"case": one.case, "ok": not one.differences, "differences": one.differences} for one in checked]
     return document("kernmodel.simulation-check/1", file=file, cases=cases)

@@ -46,6 +46,11 @@ def table_text(imported: tuple[str, ImportReport]) -> Blocks:
     return (Line(imported[0].removesuffix("\n")),)
 
 
+def imported_core(told: Sequence[str]) -> Blocks:
+    """What was written of an imported core, and how it is used."""
+    return tuple(map(Line, told))
+
+
 def coverage_report(forms: Sequence[Coverage], parameters: Parameters) -> Blocks:
     """The forms of some code that have no row of their own, and how many there are of each kind."""
     kinds = {kind: [form for form in forms if form.row == kind] for kind in ("none", "approximated", "exact")}

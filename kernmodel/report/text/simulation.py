@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.cachesim.model import MEMORY
 from kernmodel.cachesim.run import by_level
-from kernmodel.report.layout import Blocks, Column, Fields, Heading, Table, fields, left, lines, table
+from kernmodel.report.layout import Blocks, Column, Fields, Heading, Line, Table, fields, left, lines, table
 from kernmodel.report.number_text import count
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.model import CacheSpec, Counters
-    from kernmodel.cachesim.run import Difference, Simulation
+    from kernmodel.cachesim.run import CheckedCase, Simulation
 
 
 def simulation_report(simulation: Simulation) -> Blocks:
@@ -34,14 +34,21 @@ def simulation_report(simulation: Simulation) -> Blocks:
     return (*inputs, *_caches(simulation), *tables, *_stated(simulation))
 
 
-def check_lines(case: str, differences: Iterable[Difference]) -> tuple[str, ...]:
+def check_report(checked: Sequence[CheckedCase]) -> Blocks:
+    """What is to be said of each checked case, and of all."""
+    return tuple(
+        Line(text) for text in (*(text for one in checked for text in check_lines(one)), check_summary(checked))
+    )
+
+
+def check_lines(checked: CheckedCase) -> tuple[str, ...]:
     """What is to be said of a checked case: a line, or one for each difference."""
-    return tuple(f"{case}: {difference}" for difference in differences) or (f"{case}: ok",)
+    return tuple(f"{checked.case}: {one}" for one in checked.differences) or (f"{checked.case}: ok",)
 
 
-def check_summary(checked: Mapping[str, tuple[Difference, ...]]) -> str:
+def check_summary(checked: Sequence[CheckedCase]) -> str:
     """The last line of a check."""
-    failed = sum(map(bool, checked.values()))
+    failed = sum(bool(one.differences) for one in checked)
     found = f"{failed} with differences" if failed else "all as stated"
     return f"{count(len(checked), 'case')}, {found}"
 
