@@ -98,12 +98,13 @@ def classes_in(texts: Iterable[str]) -> dict[str, CxxClass]:
     return found
 
 
-def _items(inside: str) -> Iterator[tuple[int, int]]:
-    """Where each declaration in the braces of a class starts and ends."""
+def _items(inside: str) -> Iterator[tuple[int, int, str]]:
+    """Where each declaration in the braces of a class starts and ends, and its text. Comments left long runs of spaces
+    in that, which patterns would part in all ways: here each is one."""
     place = 0
     while place < len(inside):
         end = end_of_declaration(inside, place)
-        yield place, end
+        yield place, end, " ".join(inside[place:end].split())
         place = end
 
 
@@ -112,8 +113,7 @@ def _read(name: str, inside: str) -> CxxClass:
     members: dict[str, str] = {}
     accessors: dict[tuple[str, int], Accessor] = {}
     plain = _LABEL.sub(blanked, inside)
-    for start, end in _items(plain):
-        item = plain[start:end]
+    for _, _, item in _items(plain):
         members |= _members(item)
         if (found := _RETURNING.fullmatch(item)) is not None and not re.search(r"\.\s*\w+\s*\(", found[4]):
             parameters = [
@@ -150,8 +150,8 @@ def structure(name: str, part: str, bare: str) -> str | None:
     end = (closing_brace(bare, opened.end() - 1) or len(bare)) - 1
     plain = _LABEL.sub(blanked, bare[opened.end() : end])
     made, any_member = "", False
-    for start, stop in _items(plain):
-        members = _members(plain[start:stop])
+    for start, stop, item in _items(plain):
+        members = _members(item)
         any_member = any_member or bool(members)
         own = part[opened.end() + start : opened.end() + stop]
         made += only_directives(own)[: -1 if own.endswith("\n") else None] + " ".join(members.values())

@@ -154,6 +154,17 @@ def test_many_directives_before_a_declaration_are_passed_over_quickly(tmp_path: 
     assert isinstance(found.nest, LoopNest)
 
 
+def test_long_comments_in_a_class_are_passed_over_quickly(tmp_path: Path) -> None:
+    comment = f"/* {'what it stands for, ' * 150}*/"
+    members = f"{comment}\ndouble *u; {comment} double {comment} &at(int i) {{ return u[i]; }}"
+    (tmp_path / "line.hpp").write_text(f"class Line {{ public: {members} }};")
+    (tmp_path / "k.cpp").write_text(
+        '#include "line.hpp"\nvoid f(Line &line, int n) { for (int i = 0; i < n; i++) line.at(i) = 1.0; }\n'
+    )
+    nest = load_kernel(str(tmp_path / "k.cpp"), function="f")
+    assert set(nest.arrays) == {"line->u"}
+
+
 MESH_HEADER = """#pragma once
 #include <vector>
 using Real = double;
