@@ -35,6 +35,8 @@ from kernmodel.units import convert_cycles
 FACTORS = (0.05, 0.3, 1.0, 2.7)
 """Sizes: multiples of the kernel's own."""
 TOLERANCE = 1e-9
+ABOVE = 1e-8
+"""By how much of it a prediction may be above a roof that is found another way."""
 BOUNDS = ("orm", "hierarchical")
 Facts = Iterator[tuple[str, float]]
 """Names of quantities with what a part says of them; T in cy/CL, P in iterations/s, traffic in B/It."""
@@ -227,8 +229,8 @@ def contradictions(case: Case, told: Counter[str]) -> Iterator[str]:
     for model in BOUNDS:
         for bound in said.get(f"at most {model}", {}).values():
             predicted = said.get("P", {}).get("ecm", 0.0)
-            if predicted > bound * (1 + TOLERANCE):
-                yield f"P {predicted:.6g} is above the {model} roofline, {bound:.6g}"
+            if predicted > bound * (1 + ABOVE):
+                yield f"P {predicted:.9g} is above the {model} roofline, {bound:.9g}"
     refused.pop("blocking", None)  # which needs more of a nest than others
     if "T_ECM" in said:
         yield from (f"{part} refuses: {error[:160]}" for part, error in refused.items())

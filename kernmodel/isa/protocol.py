@@ -494,5 +494,6 @@ class Isa(ABC):
         return ()
 
     def access_forms(self, kind: Literal["load", "store"]) -> Mapping[int, tuple[str, ...]]:
-        """Forms that stand for all loads or stores of a size, by bytes, the widest first; each the best first."""
+        """Forms that stand for all loads or stores of a size, by bytes, the widest first, but pairs of
+        registers last; each the best first."""
         return {}

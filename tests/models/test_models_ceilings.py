@@ -271,3 +271,15 @@ def test_more_cores_never_offer_less_than_one(machine: str, level: str, share: f
         bandwidth(case, level, size, share, cores=cores)[0] for cores in (1, case.machine.topology.cores)
     )
     assert single <= all_cores
+
+
+def test_pairs_of_vectors_have_roofs() -> None:
+    """`ldp q, q` and `stp q, q` move 32 bytes where registers have 16: twice the accesses of one register."""
+    case = core("grace")
+    found = {
+        size: issue_ceiling(case.machine, case.parameters, case.table, size_bytes=size, load_share=1.0, cores=1)
+        for size in (16, 32)
+    }
+    assert widest_access(case.table) == 16
+    assert found[32].bytes_per_second == pytest.approx(found[16].bytes_per_second)
+    assert "ldp q,q" in found[32].source

@@ -96,15 +96,18 @@ def _scalable(operation: FpOperation, letter: str) -> tuple[str, ...]:
 
 
 def access_forms(kind: Literal["load", "store"], sve_bytes: int) -> dict[int, tuple[str, ...]]:
-    """Forms that stand for all loads or stores of a size."""
+    """Forms that stand for all loads or stores of a size; behind those of one register, those of a pair of vectors."""
     name = "ldr" if kind == "load" else "str"
+    pair = "ldp" if kind == "load" else "stp"
     found: dict[int, tuple[str, ...]] = {}
     if sve_bytes > NEON_BYTES:
         found[sve_bytes] = ("ld1d {z.d},p/z,[x,x,lsl#n]",) if kind == "load" else ("st1d {z.d},p,[x,x,lsl#n]",)
-    return found | {
+    found |= {
         16: (f"{name} q,[x]",),
         8: (f"{name} d,[x]", f"{name} x,[x]"),
         4: (f"{name} s,[x]", f"{name} w,[x]"),
         2: (f"{name}h w,[x]",),
         1: (f"{name}b w,[x]",),
     }
+    found.setdefault(2 * NEON_BYTES, (f"{pair} q,q,[x]",))
+    return found
