@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from kernmodel.incore.answer.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Settings
-from kernmodel.incore.engine import figures
+from kernmodel.incore.engine import modelled_core
 from kernmodel.incore.engine.compiled import CompiledEngine
 from kernmodel.incore.engine.model import LIMITS
 
@@ -65,7 +65,7 @@ def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
     """Print how many cycles blocks are simulated, and how far predictions are from those of many more cycles."""
     few, cycles = _simulated(blocks, settings)
     long = LIMITS._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
-    with patch.object(figures, "LIMITS", long):
+    with patch.object(modelled_core, "LIMITS", long):
         many, _ = _simulated(blocks, settings)
     apart = [100 * abs(short - long) / long for short, long in zip(few, many, strict=True) if short and long]
     longest = [own for own in cycles if own >= LIMITS.most_cycles]

@@ -10,7 +10,7 @@ import pytest
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.engine import figures
+from kernmodel.incore.engine import modelled_core
 from kernmodel.incore.engine.model import LIMITS
 from kernmodel.incore.engine.modelled_core import simulated_core
 from kernmodel.isa import isa_of
@@ -276,7 +276,7 @@ def test_a_replaced_limit_holds_for_cores_with_schedulers_by_port_too(monkeypatc
     core = _core().model
     assert core.pipeline is not None
     usual = simulated_core(core.pipeline, core.switches)
-    monkeypatch.setattr(figures, "LIMITS", LIMITS._replace(most_cycles=20_000, steady_cycles=20_000))
+    monkeypatch.setattr(modelled_core, "LIMITS", LIMITS._replace(most_cycles=20_000, steady_cycles=20_000))
     longer = simulated_core(core.pipeline, core.switches)
     assert (usual.most_cycles, usual.again_cycles) == (1200, 800)
     assert (longer.most_cycles, longer.steady_cycles, longer.again_cycles) == (16_000, 20_000, 40_000)
