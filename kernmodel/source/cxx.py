@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernmodel.errors import Location, UnsupportedKernelError
+from kernmodel.errors import Location, Note, UnsupportedKernelError
 from kernmodel.patterns import pattern
 from kernmodel.source.cxx_classes import (
     OWN_HEADER,
@@ -36,9 +36,12 @@ from kernmodel.source.cxx_statements import blank_qualifiers, foreign_uses, with
 from kernmodel.source.parse.standard_headers import FOREIGN, MATH_FUNCTIONS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
+    closing_brace,
     end_of_declaration,
+    function_bodies,
     is_cxx,
     only_directives,
+    other_bodies_blanked,
     read_source,
     without_comments,
 )
@@ -74,11 +77,12 @@ _FOREIGN_TYPES = {r"\b(\w+)\s*<[^<>;(){}]*>[\s*&]*\w+\s*[,)\[]": "a class of tem
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What a function of a text may use: the classes, which arguments functions take by reference, and how often the
-    text and its headers name what."""
+    text and its headers name what; `assumed`: by name of a function, what it is taken for, as it is found."""
 
     classes: Mapping[str, CxxClass]
     references: Mapping[str, frozenset[int]]
     words: Counter[str]
+    assumed: dict[str, str]
 
 
 class Translated(str):
@@ -86,20 +90,44 @@ class Translated(str):
 
     Attributes:
         refused: the functions that are left out, with their lines and what they use.
+        assumed: by name of a function that is called, what it is taken for.
     """
 
     refused: Mapping[str, tuple[int, str]]
+    assumed: Mapping[str, str]
 
-    def __new__(cls, text: str, refused: Mapping[str, tuple[int, str]]) -> Translated:
+    def __new__(cls, text: str, refused: Mapping[str, tuple[int, str]], assumed: Mapping[str, str]) -> Translated:
         """The text, which knows what is left out of it."""
         made = super().__new__(cls, text)
         made.refused = refused
+        made.assumed = assumed
         return made
 
 
 def left_out(text: str) -> Mapping[str, tuple[int, str]]:
     """The functions of a C++ text that are left out; none of a C text."""
     return text.refused if isinstance(text, Translated) else {}
+
+
+def cxx_notes(text: str, function: str | None) -> tuple[Note, ...]:
+    """What is assumed of a function of a C++ text: which of several functions with one name it calls, and what of it is
+    passed over; nothing of a C text."""
+    if not isinstance(text, Translated) or function is None:
+        return ()
+    kept = other_bodies_blanked(text, function)
+    bare = without_comments(kept, directives=False)
+    own = "".join(kept[start : closing_brace(bare, start)] for start in function_bodies(bare))
+    notes = [
+        Note("cxx-function", f"{name}: {what}", "assumption")
+        for name, what in text.assumed.items()
+        if re.search(rf"\b{name}\b", own)
+    ]
+    uses = re.findall(rf'\b{FOREIGN}\("([^"]*)"', own)
+    if uses:
+        which = "a statement is" if len(uses) == 1 else f"{len(uses)} statements are"
+        what = f"{which} passed over, being no C ({', '.join(dict.fromkeys(uses))}): what they set is not known"
+        notes.append(Note("cxx-passed-over", what, "assumption"))
+    return tuple(notes)
 
 
 def refusal(text: str, file: str, name: str) -> UnsupportedKernelError | None:
@@ -182,8 +210,8 @@ def c_of_cxx(text: str, file: str = "") -> Translated:
     plain = with_overloads(texts[-1])
     refused: dict[str, tuple[int, str]] = {}
     words = Counter(_NAME.findall("".join(texts)))
-    known = _Known(classes_in(texts), taking_references(without_vectors(plain)), words)
-    return Translated("".join(_top_level(plain, known, refused)), refused)
+    known = _Known(classes_in(texts), taking_references(without_vectors(plain)), words, {})
+    return Translated("".join(_top_level(plain, known, refused)), refused, known.assumed)
 
 
 def _spelled_as_c(text: str) -> str:
@@ -233,6 +261,7 @@ def _top_level(text: str, known: _Known, refused: dict[str, tuple[int, str]]) ->
     for name, several in overloads.items():
         plain = [index for index, _, of_double in several if of_double]
         if len(several) > 1 and len(plain) == 1:
+            known.assumed[name] = f"of {len(several)} functions with this name, that of double is taken"
             for index, _, _ in several:
                 found[index] = ("", found[index][1] if index in plain else only_directives(found[index][1]))
         elif len(several) > 1:
@@ -284,7 +313,9 @@ def _declaration(
         return "", nothing if template or re.search(r"::|&|<", bare) else part
     name = function[1]
     if name in MATH_FUNCTIONS:
-        return "", nothing  # of a namespace: C has that of <math.h> alone
+        # of a namespace: C has that of <math.h> alone
+        known.assumed[name] = "the function of this name in the file is taken for that of <math.h>"
+        return "", nothing
     if template:
         arguments = _arguments(name, template[1], text)
         if isinstance(arguments, str):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
 from kernmodel.schema.document import read_text
-from kernmodel.source.cxx import left_out, refusal
+from kernmodel.source.cxx import cxx_notes, left_out, refusal
 from kernmodel.source.find import find_source
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line, refused_loop
@@ -92,9 +93,15 @@ def parse_kernel(
         else:
             chosen = choose_function(program, function)
             chain = choose_nest(program, chosen, nest)
-        return build_nest(program, chosen, chain, text, Path(file).stem)
+        return _told(build_nest(program, chosen, chain, text, Path(file).stem))
     except RecursionError as error:
         raise SourceError("is nested too deeply to be read", where=file, todo="split long expressions") from error
+
+
+def _told(nest: LoopNest) -> LoopNest:
+    """The nest with what is assumed of a C++ text."""
+    notes = cxx_notes(nest.text, nest.function)
+    return replace(nest, notes=(*nest.notes, *notes)) if notes else nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +190,7 @@ def list_nests(
         for number, chain in enumerate(chains(one, program), 1):
             nest: LoopNest | SourceError
             try:
-                nest = build_nest(program, one, chain, text, Path(file).stem)
+                nest = _told(build_nest(program, one, chain, text, Path(file).stem))
             except SourceError as error:
                 nest = error
             except RecursionError:

@@ -304,3 +304,18 @@ def test_overloads_with_other_numbers_of_parameters_are_functions_of_their_own(m
 def test_members_are_compiled_and_predicted(mesh: str) -> None:
     answer = km.ecm(km.Nest(Path(mesh), function="step"), "clx", m_n=100_000).answer
     assert answer.loop.instructions and answer.traffic.flops_per_iteration == 2
+
+
+def test_what_is_assumed_of_a_function_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text("""#include <iostream>
+namespace own { inline double sqrt(double x) { return std::sqrt(x); } }
+inline float twice(float x) { return 2 * x; }
+inline double twice(double x) { return 2 * x; }
+void f(int n, double *a) { std::cout << n; for (int i = 0; i < n; ++i) a[i] = twice(a[i]) + own::sqrt(a[i]); }
+void g(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 1; }
+""")
+    told = [
+        {note.code: note.text for note in load_kernel(str(tmp_path / "a.cpp"), function=name).notes} for name in "fg"
+    ]
+    assert told[0]["cxx-passed-over"].startswith("a statement is passed over, being no C (std::cout)")
+    assert told[0]["cxx-function"].startswith("twice: of 2 functions") and not any("cxx" in code for code in told[1])
