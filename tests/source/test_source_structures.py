@@ -71,6 +71,22 @@ CASES: dict[str, tuple[Reads, int]] = {
         (("a[i]", "read", "i"), ("a[i]", "write", "i")),
         1,
     ),
+    "void f(float *x, int n) { int *p = (int *)x; for (int i = 0; i < n; i++) { p[i] += 3; x[i] *= 2.0f; } }": (
+        (("p[i]", "read", "i"), ("p[i]", "write", "i")),  # the same element, twice
+        1,
+    ),
+    "void f(float a[][64], int n) { for (int i = 0; i < n; i++) *(int *)&a[i][3] |= ((int *)a[i])[5]; }": (
+        (
+            ("((int*) a[i])[5]", "read", "64*i + 5"),
+            ("*((int*) (&a[i][3]))", "read", "64*i + 3"),
+            ("*((int*) (&a[i][3]))", "write", "64*i + 3"),
+        ),
+        0,
+    ),
+    "void f(int *k, int n) { for (int i = 0; i < n; i++) { float t = 2.0f; int u = *(int *)&t; k[i] = u + i; } }": (
+        (("k[i]", "write", "i"),),
+        0,
+    ),
     "void f(double *a, double *b, int n) { int i, k; for (i = 0, k = 4; i < n; i++, k += 2) a[i] = b[k]; }": (
         (("b[k]", "read", "2*i + 4"), ("a[i]", "write", "i")),
         0,

@@ -570,9 +570,24 @@ class Body:
             self._scalars.setdefault(name, self.scope.scalars[name])
 
     def _array(self, node: Node) -> Value:
+        if (seen := self._seen_scalar(node)) is not None:
+            return seen
         place = self._reference(node, "read")
         self._note(place)
         return self._element_read(place, node)
+
+    def _seen_scalar(self, node: Node) -> Value | None:
+        """`*(int *)&s` of a scalar: its bits as a number of another type of the same size; None of other nodes."""
+        base, places = subscripts(node)
+        inner = without_casts(base)
+        address = isinstance(base, c_ast.Cast) and isinstance(inner, c_ast.UnaryOp) and inner.op == "&"
+        name = getattr(inner.expr, "name", "") if address and isinstance(inner.expr, c_ast.ID) else ""
+        known, seen = self.scope.scalars.get(name), self.scope.pointed_type(base) if name else None
+        if known is None or seen is None or known.size_bytes != seen.size_bytes:
+            return None
+        if [getattr(place, "value", "") for place in places] != ["0"]:
+            return None
+        return Value(seen, self._values.fresh(), carried=self._scalar(name).carried)
 
     def _unary(self, node: Node) -> Value:
         operator = node.op.removeprefix("p")
@@ -808,6 +823,8 @@ class Body:
             self._structure(base)
         if isinstance(base, c_ast.UnaryOp) and base.op in ("++", "--", "p++", "p--"):
             return self._walked(base, nodes, node, kind)
+        if isinstance(base, c_ast.Cast) and (plain := self._converted(base, nodes)) is not None:
+            return replace(self._reference(plain, kind), text=written(node), location=self.scope.location(node))
         if not isinstance(base, c_ast.ID):
             raise self.scope.unsupported("an address that is computed is not supported", node, "index a named array")
         array = self.scope.arrays.get(base.name)
@@ -861,6 +878,23 @@ class Body:
         holding, whole = self._iterations(guards), self._iterations(())
         return " and ".join(map(str, guards)), holding / whole if whole and holding is not None else 1.0
 
+    def _converted(self, base: Node, nodes: Sequence[Node]) -> Node | None:
+        """`*(int *)&x[i]` and `((int *)x)[i]` as elements of x, where both types have one size; None of other casts."""
+        seen, inner = self.scope.pointed_type(base), without_casts(base)
+        if isinstance(inner, c_ast.UnaryOp) and inner.op == "&":
+            inner = inner.expr
+        else:
+            inner = c_ast.ArrayRef(inner, c_ast.Constant("int", "0", base.coord), base.coord)
+        whole, places = subscripts(inner)
+        array = self.scope.arrays.get(whole.name) if isinstance(whole, c_ast.ID) else None
+        known = None if array is None else array.element
+        if seen is None or known is None or seen.size_bytes != known.size_bytes or len(nodes) != 1:
+            return None
+        plain: Node = whole
+        for index in (*places[:-1], c_ast.BinaryOp("+", places[-1], nodes[0], base.coord)):
+            plain = c_ast.ArrayRef(plain, index, base.coord)
+        return plain
+
     def _walked(self, base: Node, nodes: Sequence[Node], node: Node, kind: Kind) -> Reference:
         """`*p++` and its like: the element before or after the pointer moves."""
         if not isinstance(base.expr, c_ast.ID) or base.expr.name not in self.scope.arrays:
@@ -878,7 +912,13 @@ class Body:
     def _element(self, array: str, node: Node) -> ElementType:
         if isinstance(node, MemberRef):
             return node.element
-        element = self.scope.arrays[array].element
+        base, _ = subscripts(node)
+        base = base.expr if isinstance(base, c_ast.UnaryOp) else base
+        if isinstance(base, c_ast.Cast):
+            element = self.scope.pointed_type(base)
+        else:
+            # a pointer may see the elements of another array as numbers of its own type
+            element = self.scope.arrays[getattr(base, "name", array)].element
         if element is None:
             todo = self.scope.program.preprocessed.advice("use arrays of float, double or integer types")
             raise self.scope.unsupported(f"the elements of {array} are no numbers", node, todo)

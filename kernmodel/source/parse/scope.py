@@ -265,7 +265,8 @@ class Scope:
             or len(found.prefix) + len(own.dimensions) != len(other.dimensions)
         ):
             return None
-        return found if own.element == other.element else None
+        sizes = [array.element.size_bytes if array.element else 0 for array in (own, other)]
+        return found if own.element == other.element or (all(sizes) and len(set(sizes)) == 1) else None
 
     def _pointed(self, value: Node) -> View | None:
         value = without_casts(value)
@@ -355,6 +356,11 @@ class Scope:
         """The arithmetic type of a scalar that is declared so, or of what a function returns; None for others."""
         element, dimensions = self._resolved(declaration.type)
         return None if dimensions else element
+
+    def pointed_type(self, cast: Node) -> ElementType | None:
+        """The arithmetic type of what a cast lets a pointer point at; None of other casts."""
+        element, dimensions = self._resolved(cast.to_type.type)
+        return element if dimensions == [None] else None
 
     def cast_type(self, node: Node) -> ElementType:
         """The arithmetic type a cast names."""
