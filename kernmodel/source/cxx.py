@@ -317,7 +317,7 @@ def _declaration(
         known.assumed[name] = "the function of this name in the file is taken for that of <math.h>"
         return "", nothing
     if template:
-        arguments = _arguments(name, template[1], text)
+        arguments = _types_within(template[1], bare) or _arguments(name, template[1], text)
         if isinstance(arguments, str):
             refused[name] = line, arguments
             return name, nothing
@@ -381,6 +381,14 @@ def _is_plain(bare: str) -> bool:
     inside = bare.partition("{")[2]
     words = "public|private|protected|static|virtual|template|using"
     return bool(inside) and not re.search(rf"[(&<~]|\b(?:{words})\b|::", inside)
+
+
+def _types_within(parameters: str, function: str) -> str:
+    """Why a template has no C: it names types within the classes that are its arguments; "" where it names none."""
+    for parameter in re.findall(r"\b(?:typename|class)\s+(\w+)", parameters):
+        if (found := re.search(rf"\b{parameter}\s*::\s*(\w+)", function)) is not None:
+            return f"a type within its template argument ({parameter}::{found[1]})"
+    return ""
 
 
 def _arguments(name: str, parameters: str, text: str) -> dict[str, str] | str:

@@ -319,3 +319,12 @@ void g(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 1; }
     ]
     assert told[0]["cxx-passed-over"].startswith("a statement is passed over, being no C (std::cout)")
     assert told[0]["cxx-function"].startswith("twice: of 2 functions") and not any("cxx" in code for code in told[1])
+
+
+def test_templates_over_classes_are_refused_by_the_type_within(tmp_path: Path) -> None:
+    (tmp_path / "v.hpp").write_text("""template <typename V> void scale(typename V::Scalar s, V &x) {
+    for (int i = 0; i < x.n; ++i) x.a[i] *= s; }
+template void scale<Vector<double> >(double, Vector<double> &);
+""")
+    with pytest.raises(SourceError, match=r"scale is no C .* a type within its template argument \(V::Scalar\)"):
+        load_kernel(str(tmp_path / "v.hpp"), function="scale")
