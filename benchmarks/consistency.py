@@ -232,7 +232,7 @@ def contradictions(case: Case, told: Counter[str]) -> Iterator[str]:
             if predicted > bound * (1 + ABOVE):
                 yield f"P {predicted:.9g} is above the {model} roofline, {bound:.9g}"
     refused.pop("blocking", None)  # which needs more of a nest than others
-    if "T_ECM" in said:
+    if any(not math.isnan(value) for value in said.get("T_ECM", {}).values()):  # else it is not known
         yield from (f"{part} refuses: {error[:160]}" for part, error in refused.items())
 
 
