@@ -86,20 +86,41 @@ def measure_many_streams(
             StreamPass(loaded, streams, True, timed_pass(harness, sizes, level, loaded, streams, True, effort)),
         )
 
-    def slower(streams: int) -> bool:
+    def slower(streams: int) -> bool | None:
         tries = (passes(1, streams, one) for one in (rough, effort))
         both = next((pair for pair in tries if all(one.cycles.confirmed for one in pair)), None)
-        return both is not None and both[0].cycles.value > (1 + _NOTABLE) * both[1].cycles.value
+        return None if both is None else both[0].cycles.value > (1 + _NOTABLE) * both[1].cycles.value
 
-    more = next((streams for streams in _TRIED if slower(streams)), _TRIED[0])
-    if more == _TRIED[0]:
+    followed = _followed(slower)
+    if followed is None:
         return ManyStreams(None, ())
-    followed = _TRIED[_TRIED.index(more) - 1]
-    while more - followed > 1:
-        middle = (followed + more) // 2
-        followed, more = (followed, middle) if slower(middle) else (middle, more)
     beyond = followed + _BEYOND
     return ManyStreams(followed, tuple(one for loaded in _LOADED for one in passes(loaded, beyond, effort)))
+
+
+def _followed(slower: Callable[[int], bool | None]) -> int | None:
+    """The streams up to which a pass is not slower; None where one of those that are asked is not known to be or not to
+    be, or none is slower."""
+    followed = 0
+    for more in _TRIED:
+        match slower(more):
+            case None:
+                return None
+            case True:
+                break
+        followed = more
+    else:
+        return None
+    while followed and more - followed > 1:
+        middle = (followed + more) // 2
+        match slower(middle):
+            case None:
+                return None
+            case True:
+                more = middle
+            case False:
+                followed = middle
+    return followed or None
 
 
 _TRIED = range(8, 41, 4)

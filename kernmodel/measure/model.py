@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import insort
+from collections.abc import Mapping, Sequence
 
 from kernmodel.errors import Note
 from kernmodel.isa.model import Notion
@@ -239,18 +240,20 @@ class StreamPass:
 class ManyStreams:
     """How many streams one core follows; None: not measured, or as many as were tried.
 
-    `passes` are with a few streams more, each followed by the same lines of fewer streams.
+    `passes` are with a few streams more, each followed by the same lines of fewer streams, of one trial or of several.
     """
 
     followed: int | None
     passes: tuple[StreamPass, ...]
 
     @property
-    def longer(self) -> tuple[tuple[int, float], ...]:
-        """By lines from memory the cycles by which a pass takes longer, where both passes are confirmed."""
-        pairs = zip(self.passes[::2], self.passes[1::2], strict=True)
-        known = [(many, few) for many, few in pairs if many.cycles.confirmed and few.cycles.confirmed]
-        return tuple((many.loaded, max(0.0, many.cycles.value - few.cycles.value)) for many, few in known)
+    def longer(self) -> Mapping[int, Sequence[float]]:
+        """By lines from memory the cycles by which a pass takes longer, ascending, one for each trial."""
+        found: dict[int, list[float]] = {}
+        for many, few in zip(self.passes[::2], self.passes[1::2], strict=True):
+            if many.cycles.confirmed and few.cycles.confirmed:
+                insort(found.setdefault(many.loaded, []), many.cycles.value - few.cycles.value)
+        return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise, takewhile
+from statistics import median
 from typing import Any, Literal
 
 import yaml
@@ -315,15 +316,12 @@ def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
 def _streams(found: OneCore, here: str) -> dict[str, Any]:
     """How many streams the core follows, and by how much passes over more take longer; nothing where that is not
     known."""
-    longer = [[str(lines), f"{cycles:.2f}"] for lines, cycles in found.many.longer if round(cycles, 2) > 0]
-    if found.many.followed is None or len(longer) < LEAST_PAIRS:
+    known = {lines: cycles for lines, cycles in found.many.longer.items() if round(median(cycles), 2) > 0}
+    if found.many.followed is None or len(known) < LEAST_PAIRS:
         return {}
-    spreads = _spreads(
-        (f"{one.loaded} of {one.streams} streams from memory", one.cycles.spread_percent)
-        for one in found.many.passes
-        if not one.single
-    )
-    facts = {"followed": found.many.followed, "longer": longer, "source": f"{here}; {spreads}"}
+    longer = [[str(lines), f"{median(cycles):.2f}"] for lines, cycles in known.items()]
+    spreads = ", ".join(f"{lines} from memory {cycles[0]:.1f} to {cycles[-1]:.1f}" for lines, cycles in known.items())
+    facts = {"followed": found.many.followed, "longer": longer, "source": f"{here}; medians of trials, {spreads} cy"}
     return {"streams": facts}
 
 

@@ -203,15 +203,13 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
 
 
 def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:
-    """The passes of the trials that found the same number of streams, if these are at least two of several."""
+    """The passes of the trials that found the same number of streams, if these are at least two of several: what a pass
+    takes longer is a difference, of which both parts have to be of one trial."""
     found = [one.followed for one in trials]
     followed = max(found, key=found.count)
     if followed is None or (len(found) > 1 and found.count(followed) == 1):
         return ManyStreams(None, ())
-    passes = zip(*(one.passes for one in trials if one.followed == followed), strict=True)
-    return ManyStreams(
-        followed, tuple(replace(same[0], cycles=repeated([one.cycles for one in same])) for same in passes)
-    )
+    return ManyStreams(followed, tuple(step for one in trials if one.followed == followed for step in one.passes))
 
 
 def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:

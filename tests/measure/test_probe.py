@@ -11,7 +11,7 @@ from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
-from kernmodel.measure import probe, trials
+from kernmodel.measure import lines_beside, probe, trials
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.model import (
     BandwidthPoint,
@@ -150,14 +150,28 @@ def test_streams_that_are_followed_are_those_of_confirmed_passes(monkeypatch: py
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None and machine.streams is not None, problems
     assert (machine.streams.followed, machine.streams.longer) == (16, ((1, 13.0), (2, 17.9), (6, 26.2)))
-    assert "spread 1 of 18 streams from memory" in machine.sources["streams"]
+    assert "1 from memory 13.0 to 13.0" in machine.sources["streams"]
     assert "streams:" not in probed(monkeypatch, depth="quick").text
+
+
+@pytest.mark.parametrize("true", [9, 16, 17, 32, 39])
+def test_the_number_of_streams_is_found_by_passes_that_are_slower_or_not(true: int) -> None:
+    assert lines_beside._followed(lambda streams: streams > true) == true
+    assert lines_beside._followed(lambda streams: None if streams == true + 1 else streams > true) is None
+    assert lines_beside._followed(lambda streams: None) is None
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_hosts_that_follow_all_streams_or_too_few_have_no_number(slow: bool) -> None:
+    assert lines_beside._followed(lambda streams: slow) is None
 
 
 def test_trials_that_find_different_numbers_of_streams_say_none() -> None:
     both = (1, 50.3, 37.3, True)
     assert trials._merged_many([MANY, many(20, both), many(24, both)]).followed is None
-    assert trials._merged_many([MANY, many(None), MANY]).followed == 16
+    merged = trials._merged_many([MANY, many(None), many(16, (1, 50.0, 39.0, True)), many(20, both)])
+    assert merged.followed == 16
+    assert dict(merged.longer)[1] == pytest.approx([11.0, 13.0])
     assert trials._merged_many([many(None), MANY]).followed is None
 
 

@@ -173,9 +173,15 @@ ZEN3_SEVERAL = {(2, 0, 8): 27.0, (3, 0, 8): 33.9, (1, 1, 4): 22.2, (1, 1, 8): 27
 """Passes by lines that are loaded from memory, only written, and of L2, by benchmarks/memory_parallelism.py there."""
 
 
+def _of_streams_alone() -> Machine:
+    """The guest without what was measured of lines and streams beside one another."""
+    probed = load_machine(str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"))
+    return replace(probed, streams=None, paths=tuple(replace(path, beside_memory=()) for path in probed.paths))
+
+
 def test_several_lines_from_memory_beside_lines_of_l2() -> None:
     """Measured passes of which the figures beside one line say nothing by themselves."""
-    plain = load_machine(str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"))
+    plain = _of_streams_alone()
     probed = replace(plain, paths=(replace(plain.paths[0], beside_memory=ZEN3_BESIDE), *plain.paths[1:]))
     off: dict[str, list[float]] = {"plain": [], "probed": []}
     for (loaded, written, inner), measured in ZEN3_SEVERAL.items():
@@ -209,7 +215,7 @@ def _streams(machine: Machine, loaded: int, inner: int) -> Traffic:
 
 @pytest.mark.parametrize(("loaded", "inner"), ZEN3_MANY)
 def test_passes_over_more_streams_than_the_core_follows(loaded: int, inner: int) -> None:
-    plain = load_machine(str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"))
+    plain = _of_streams_alone()
     machine = replace(
         plain,
         streams=ZEN3_FOLLOWED,
