@@ -69,6 +69,25 @@ BODIES = (
     "int i, j = 0; do { i = 1; do { a[j][i] += 1; ++i; } while (i <= n); j++; } while (j < m);",
     "for (int j = 0; j < m; ++j) { int i = j; while (i < n) { a[j][i] += 1; i++; } }",
     "int l = n; for (int j = 0; j < m; ++j) { int k; for (k = 0; k < l; ++k) x[j + k] += 1; }",
+    "int *p; for (int i = 0; i < m; i++) { p = x + i * n; for (int j = 0; j < n; j++) *p++ += 1; p = a[i]; "
+    "for (int j = 0; j < n; j++) *p++ += 1; }",
+    "int k = 0; for (int i = 0; i < m; i++) { for (int j = 0; j < n; j++) x[k++] += 1; for (int j = 0; j < 2; j++) "
+    "x[k++] += 1; }",
+    "for (int i = 0; i < m; i++) { int k = i; for (int j = 0; j < n; j++) x[k++] += 1; k = 2 * i; "
+    "for (int j = 0; j < n; j++) a[1][k++] += 1; }",
+    "int *p = x + 1; for (int i = 0; i < m; i++) { for (int j = 0; j < n; j++) *p++ += 1; for (int j = 0; j < n; j++) "
+    "*++p += 1; }",
+    "int k = 0; for (int i = 0; i < m; i++) { x[k] += 1; for (int j = 0; j < n; j++) x[k + j] += 1; "
+    "for (int j = 0; j < n; j++) a[i][j] += 1; k += n; }",
+    "int k = 2; for (int i = 0; i < m; i++) { for (int j = 0; j < n; j++) x[k++] += 1; } for (int j = 0; j < n; j++) "
+    "x[k++] += 1;",
+    "for (int i = 0; i < m; i++) { int k = i * n; x[k] += 1; for (int j = 0; j < n; j++) x[k++] += 1; x[k] += 1; }",
+    "int *p = x; for (int i = 0; i < m; i++) { *p += 1; for (int j = 0; j < n; j += 2) *p++ += 1; p[1] += 1; }",
+    "for (int l = 0; l < 2; l++) { int *p = x + l, k = 30; for (int i = 0; i < m; i++) { "
+    "for (int j = 0; j < n; j++) *p++ += 1; for (int j = 0; j < 3; j++) { x[k++] += 1; *p++ += 1; } for (int j = 0; j < 2; j++) x[k++] += 1; } }",
+    "int j; for (int i = 0; i < m; i++) { for (j = 1; j < n; j += 3) x[i] += 1; x[j] += 1; }",
+    "for (int i = 0; i < m; i++) { int k; k = 1; for (int j = 0; j < n; j++) { x[k] += 1; for (int l = 0; l < 2; l++) "
+    "a[i][l] += 1; k += 2; } }",
     "int i, j; for (i = 1, j = 3; i < 2 * n; i += 2, j++) x[j] += 1;",
     "int k = 0; for (int i = 0; i < n; i += 3) { x[k] += 1; x[i] += 1; k += 2; }",
     "int k = 9; for (int i = n; i > 0; i -= 2) { x[k] += 1; x[i] += 1; k--; }",
@@ -186,6 +205,8 @@ REFUSED = {
     "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k = k * 2; }": "the variable k",
     "int k = 0; for (int i = 0; i < n; ++i) { if (x[i] > 0) k = i; x[k] = 1; }": "the variable k",
     "int *p = x; for (int i = 0; i < n; ++i) { *p = 1; p += i; }": "the pointer p changes",
+    "int *p = x + 3; for (int j = 0; j < m; ++j) for (int i = j; i < n; ++i) *p++ = 1;": "the pointer p changes",
+    "int k = 0; for (int t = 0; t < m; ++t) { g(t); for (int i = 0; i < n; ++i) { x[k] = 1; k++; } }": "the variable k",
 }
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from kernmodel.errors import Location, UnsupportedKernelError
-from kernmodel.formulas.formula import Formula
+from kernmodel.formulas.formula import ZERO, Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
 from kernmodel.source.parse.copies import is_copying
 from kernmodel.source.parse.guards import iterations_under, without_null_tests
-from kernmodel.source.parse.inductions import Induction, amount, at_start
+from kernmodel.source.parse.inductions import Induction, amount, at_start, is_advance, trips_of
 from kernmodel.source.parse.inequalities import Condition, inequalities
 from kernmodel.source.parse.scope import EVEN, MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.selections import by_share, cases
@@ -92,7 +92,7 @@ class Body:
 
     def __init__(self, scope: Scope, loops: Sequence[Loop], moving: Mapping[str, Induction]) -> None:
         self.moving = moving
-        self._loops = tuple(loops)
+        self.loops = tuple(loops)
         self.exchanged: list[Location] = []
         self.chosen: dict[Location, tuple[str, int]] = {}
         self.not_followed: dict[str, Location] = {}
@@ -279,7 +279,7 @@ class Body:
         key = (self._depth, guards)
         if key not in self._known:
             known = {**self.scope.program.preprocessed.values, **self.scope.given, **self.scope.fixed}
-            self._known[key] = iterations_under(guards, self._loops[: self._depth], known)
+            self._known[key] = iterations_under(guards, self.loops[: self._depth], known)
         return self._known[key]
 
     def _formulas(self, statement: Node) -> tuple[Condition | None, Condition | None]:
@@ -337,10 +337,7 @@ class Body:
                 self.evaluate(node.init)
             return
         self.scope.declare(node)
-        if node.name in self.scope.moving and node.name in self.scope.values:
-            started = at_start(self.moving[node.name], self.scope.values.pop(node.name), self._loops)
-            if started is not None:
-                self.scope.values[node.name] = started
+        self._start_moving(node.name)
         if node.name in self.scope.arrays:
             if node.init is not None and node.name not in self.scope.views:
                 raise self._pointer_change(node.name, node)
@@ -365,6 +362,10 @@ class Body:
         place = self._target(target)
         value = self.evaluate(node.rvalue)
         self._move(target, node)
+        if isinstance(target, c_ast.ID) and target.name in self.scope.moving and not is_advance(node, target.name):
+            self.scope.set_now(target.name, node.rvalue)
+            if not self._after_inner:
+                self._start_moving(target.name)
         if operator:
             # `a[i] += x` reads a[i] first, as the operand of the operation
             old = self._fetch(target, place)
@@ -427,9 +428,18 @@ class Body:
                 if name in self.scope.scalars and not kept and self.scope.writes(name) > 1:
                     self.scope.values.pop(name, None)
 
+    def _start_moving(self, name: str) -> None:
+        """An integer that advances with an inner loop is set anew: its value in the iterations of that."""
+        if name in self.scope.moving and name in self.scope.values:
+            own = self.moving[name]
+            started = at_start(own, self.scope.values.pop(name) + own.passed, self.loops)
+            if started is not None:
+                self.scope.values[name] = started
+
     def _set_moving(self, name: str, view: View | None, node: Node) -> None:
         """A pointer that advances with an inner loop is set anew."""
-        offset = None if view is None else at_start(self.moving[name], view.offset, self._loops)
+        own = self.moving[name]
+        offset = None if view is None else at_start(own, view.offset + own.passed, self.loops)
         if view is None or offset is None:
             raise self._pointer_change(name, node)
         self.scope.views[name] = replace(view, offset=offset)
@@ -862,7 +872,7 @@ class Body:
         return Reference(
             name,
             kind,
-            indices,
+            tuple(map(self._outside, indices)),
             self._depth,
             written(node),
             place,
@@ -870,6 +880,21 @@ class Body:
             self.share,
             self._guard(self.guards),
         )
+
+    def _outside(self, index: Formula) -> Formula:
+        """An index outside of inner loops: what these advance is as before them, or as they leave it."""
+        for loop in reversed(self.loops[self._depth :]):
+            if loop.variable in index.free_symbols:
+                passed = (trips_of(loop) - 1) * loop.step if self._after_inner else ZERO
+                index = index.substitute({loop.variable: loop.start + passed})
+        return index
+
+    def leave(self, loop: Loop) -> None:
+        """What stands behind an inner loop is read next, where its variable has met the bound."""
+        value = self.scope.values.get(loop.variable)
+        if value is not None and loop.variable not in self.scope.rows:
+            left = loop.start + trips_of(loop) * loop.step
+            self.scope.values[loop.variable] = value.substitute({loop.variable: left})
 
     def _guard(self, guards: tuple[Condition, ...]) -> Guard:
         """Conditions of sizes and loop variables, with the share of the iterations in which they hold."""

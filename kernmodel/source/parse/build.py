@@ -274,11 +274,11 @@ def _read_until(found: Chain, scope: Scope) -> dict[str, Formula]:
         if not entered and id(statement) in repeated:
             # what an iteration before has left, unless this one sets it before the nest
             entered = True
-            _forget(found.repeated[0], scope)
-        _take_integers(statement, scope)
+            _forget(found.repeated[0], scope, moving=True)
+        _take_integers(statement, scope, outside=True)
         _take_pointers(statement, scope, anew if entered else None)
     if found.repeated and not entered:
-        _forget(found.repeated[0], scope)
+        _forget(found.repeated[0], scope, moving=True)
     before = dict(scope.values) if len(found.levels) == 1 else {}
     _forget(found.levels[0].statement, scope)
     return before
@@ -289,10 +289,10 @@ def _inside(node: Node) -> frozenset[int]:
     return frozenset(map(id, walk(node)))
 
 
-def _forget(loop: Node, scope: Scope) -> None:
-    """Forget the integers that a loop writes, and that are written elsewhere too."""
+def _forget(loop: Node, scope: Scope, *, moving: bool = False) -> None:
+    """Forget the integers that a loop writes, and that are written elsewhere too; `moving`: also those that advance."""
     for name, _ in scope.program.writes(loop.stmt):
-        if scope.writes(name) > 1 and name in scope.scalars and name not in scope.moving:
+        if scope.writes(name) > 1 and name in scope.scalars and (moving or name not in scope.moving):
             scope.values.pop(name, None)
 
 
@@ -339,19 +339,27 @@ def _refuse_views(references: Sequence[Reference], scope: Scope) -> None:
                 )
 
 
-def _take_integers(statement: Node, scope: Scope) -> None:
-    """Take what a statement declares and sets: of what is executed one after the other the last counts."""
+def _take_integers(statement: Node, scope: Scope, *, outside: bool = False) -> None:
+    """Take what a statement declares and sets: of what is executed one after the other the last counts.
+
+    Args:
+        outside: it stands in no loop of the nest, or beside the next one: what it adds to a variable counts too.
+    """
     scope.declare(statement)
-    plain = isinstance(statement, c_ast.Assignment) and statement.op == "="
-    for name, node in scope.program.writes(statement):
+    value = statement.init if isinstance(statement, c_ast.Decl) else None
+    if isinstance(statement, c_ast.Assignment) and statement.op == "=":
+        value = statement.rvalue
+    target = getattr(statement, "name", None) or getattr(getattr(statement, "lvalue", None), "name", None)
+    for name in dict.fromkeys(name for name, _ in scope.program.writes(statement)):
         known = scope.scalars.get(name)
-        if known is None or known.kind != "integer" or name in scope.moving or scope.writes(name) <= 1:
+        if known is None or known.kind != "integer" or scope.writes(name) <= 1:
             continue
-        if plain and node is statement:
-            scope.set_now(name, statement.rvalue)
-        elif isinstance(statement, c_ast.Decl) and statement.init is not None:
-            scope.set_now(name, statement.init)
-        else:
+        if name == target and value is not None:
+            if name not in scope.moving:
+                scope.set_now(name, value)
+        elif outside and name in scope.values and (moved := advance_over(statement, name, scope)) is not None:
+            scope.values[name] += moved
+        elif outside or name not in scope.moving:
             scope.values.pop(name, None)
     if isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
         name = statement.lvalue.name
@@ -435,7 +443,12 @@ def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
     loops = []
     for level in chain:
         loops.append(read_loop(level.statement, scope))
-        for statement in (*level.passed, *level.before):
+        if len(loops) > 1:
+            _forget(level.statement, scope)
+        for statement in level.passed:
+            _take_integers(statement, scope, outside=True)
+            _take_pointers(statement, scope, None)
+        for statement in level.before:
             # bounds of inner loops may use integers that are set between the loops
             _take_integers(statement, scope)
     return tuple(loops)
@@ -450,6 +463,8 @@ def _start_moving(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scop
                 scope.values[name] = value
         elif value is not None:
             scope.views[name] = replace(scope.views.get(name) or View(name, (), ZERO), offset=value)
+        else:
+            scope.views.pop(name, None)  # where it moves, it is refused
 
 
 def _starts(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scope: Scope) -> dict[str, Formula | None]:
@@ -510,6 +525,8 @@ def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, Formula]) 
             body.read_bounds(inner, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):
         body.share, body.guards = 1.0, ()
+        if depth < len(chain):
+            body.leave(body.loops[depth])
         for statement in level.after:
             body.read(statement, depth, after_inner=True)
     return body

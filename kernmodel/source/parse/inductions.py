@@ -17,7 +17,7 @@ from typing import Any
 from kernmodel.errors import KernmodelError
 from kernmodel.formulas.formula import ZERO, Formula, constant, floored, variable
 from kernmodel.source.model import Loop
-from kernmodel.source.parse.chains import Chain, branches
+from kernmodel.source.parse.chains import Chain, Level, branches
 from kernmodel.source.parse.loops import read_loop
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk, written_names
@@ -32,17 +32,68 @@ class Induction:
     Attributes:
         advances: by number of a loop, 0 outermost, what each of its iterations adds itself.
         set_at: number of the loop in each of whose iterations it is set anew, −1: it is set before the nest.
+        passed: what the loops beside those of the nest add that stand before the next one in loops further in.
     """
 
     name: str
     advances: Mapping[int, Formula]
     set_at: int
+    passed: Formula = ZERO
 
 
 def advancing(found: Chain) -> frozenset[str]:
-    """The names of variables that some statement of a chain adds to."""
+    """The names of variables that some statement of a chain adds to, or one beside it in its loops."""
     parts = [statement for part in found.levels for statement in (*part.before, *part.after)]
-    return frozenset(name for part in parts for name, node in written_names(part) if is_advance(node, name))
+    parts += [statement for beside in _all_beside(found) for statement in (*beside.before, *beside.after)]
+    counters = {name for level in found.levels for name in _counters(level.statement)}
+    written = (found for part in parts for found in written_names(part))
+    return frozenset(name for name, node in written if is_advance(node, name)) - counters
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What stands in a loop of a chain besides the statements of the chain.
+
+    Attributes:
+        before, after: the statements before and after its next inner loop, loops among them.
+        unsure: the names that are written beside that loop under the same condition.
+    """
+
+    before: tuple[Node, ...] = ()
+    after: tuple[Node, ...] = ()
+    unsure: frozenset[str] = frozenset()
+
+
+def _all_beside(found: Chain) -> tuple[_Beside, ...]:
+    """What stands beside a chain in each of its loops; nothing in the innermost."""
+    if not found.beside:
+        return tuple(_Beside() for _ in found.levels)
+    inner = [level.statement for level in found.levels[1:]]
+    return (*map(_beside, found.levels, inner), _Beside())
+
+
+def _beside(level: Level, inner: Node) -> _Beside:
+    own = {id(part) for part in (*level.before, *level.after)}
+    before: list[Node] = []
+    after: list[Node] = []
+    unsure = frozenset[str]()
+    side = before
+    for item in statements(level.statement.stmt):
+        if item is inner:
+            side = after
+        elif any(part is inner for part in walk(item)):
+            side = after
+            inside = {id(part) for part in walk(inner)}
+            unsure = frozenset(name for name, node in written_names(item) if id(node) not in inside)
+        elif id(item) not in own:
+            side.append(item)
+    return _Beside(tuple(before), tuple(after), unsure)
+
+
+def _counters(node: Node) -> set[str]:
+    """The variables of the loops in a node."""
+    headers = (part for loop in walk(node) if isinstance(loop, c_ast.For) for part in (loop.init, loop.next))
+    return {name for header in headers if header is not None for name, _ in written_names(header)}
 
 
 def inductions(found: Chain, scope: Scope) -> dict[str, Induction]:
@@ -53,19 +104,47 @@ def inductions(found: Chain, scope: Scope) -> dict[str, Induction]:
             for name, node in scope.program.writes(statement):
                 writes.setdefault(name, []).append((level, node))
     result = {}
-    for name, nodes in writes.items():
+    beside = _all_beside(found)
+    first = [part for level in found.levels for part in (*level.passed, *level.before)]
+    integers = {part.name for part in first if isinstance(part, c_ast.Decl) and _is_integer_type(scope, part)}
+    for name in dict.fromkeys((*writes, *sorted(scope.moving))):
+        nodes = writes.get(name, [])
         advanced = {level for level, node in nodes if is_advance(node, name)}
-        set_at = [level for level, node in nodes if not is_advance(node, name)]
-        if not advanced or not (name in scope.arrays or _is_integer(scope, name, nodes)):
+        set_at = max((level for level, node in nodes if not is_advance(node, name)), default=-1)
+        if name not in scope.moving or not (
+            name in scope.arrays or name in integers or _is_integer(scope, name, nodes)
+        ):
             continue
-        if max(set_at, default=-1) >= min(advanced):
+        if advanced and set_at >= min(advanced):
             continue
+        set_at = max(set_at, *(level for level, other in enumerate(beside) if _sets(other.before, name)), -1)
+        others = {level: _advance_beside(other, name, scope) for level, other in enumerate(beside) if level > set_at}
         parts = {level: found.levels[level] for level in sorted(advanced)}
         advances = {level: _advance(name, (*part.before, *part.after), scope) for level, part in parts.items()}
-        known = {level: advance for level, advance in advances.items() if advance is not None}
-        if len(known) == len(advances):
-            result[name] = Induction(name, known, max(set_at, default=-1))
-    return result
+        if None in (*advances.values(), *others.values()):
+            continue
+        known = {level: (advances.get(level) or ZERO) + (others.get(level) or ZERO) for level in (*others, *advances)}
+        passed = [advance_over(part, name, scope) for level in others for part in beside[level].before]
+        by_level = {level: by for level, by in known.items() if by or level in advanced}
+        result[name] = Induction(name, by_level, set_at, sum((part for part in passed if part is not None), ZERO))
+    return {name: one for name, one in result.items() if one.advances}
+
+
+def _sets(parts: Iterable[Node], name: str) -> bool:
+    """Whether one of these statements itself sets a variable to something else."""
+    return any(
+        written == name and not is_advance(node, name) and node is part
+        for part in parts
+        for written, node in written_names(part)
+    )
+
+
+def _advance_beside(beside: _Beside, name: str, scope: Scope) -> Formula | None:
+    """What the statements beside a chain add to a variable in an iteration; None: that is not known."""
+    if name in beside.unsure:
+        return None
+    each = [advance_over(part, name, scope) for part in (*beside.before, *beside.after)]
+    return None if None in each else sum((part for part in each if part is not None), ZERO)
 
 
 def at_start(induction: Induction, start: Formula, loops: tuple[Loop, ...]) -> Formula | None:
@@ -84,13 +163,13 @@ def at_start(induction: Induction, start: Formula, loops: tuple[Loop, ...]) -> F
         # an iteration adds what stands in it, and all that the iterations of the next inner loop do
         each = induction.advances.get(number, 0) + trips * each
         passed += each * (loop.symbol - loop.start) / loop.step
-        trips = _trips(loop)
+        trips = trips_of(loop)
     value = start + passed
     whole = all(isinstance(coefficient, int) for coefficient in value.terms.values())
     return value if whole and all(kept.of(kept.parts).of_sizes for kept in value.wholes) else None
 
 
-def _trips(loop: Loop) -> Formula:
+def trips_of(loop: Loop) -> Formula:
     """How many iterations a loop has that runs at all."""
     covered = loop.stop - loop.start
     return covered if loop.step == 1 else floored((covered + loop.step - (1 if loop.step > 0 else -1)) / loop.step)
@@ -105,7 +184,7 @@ def with_unit_steps(loops: tuple[Loop, ...], scope: Scope) -> tuple[Loop, ...]:
         whole = replace(loop, start=start, stop=stop)
         if abs(loop.step) != 1:
             values[loop.variable] = start + loop.step * loop.symbol
-            whole = replace(loop, start=ZERO, stop=_trips(whole), step=1)
+            whole = replace(loop, start=ZERO, stop=trips_of(whole), step=1)
         found.append(whole)
     scope.values = {name: value.substitute(values) for name, value in scope.values.items()}
     scope.views = {name: replace(view, offset=view.offset.substitute(values)) for name, view in scope.views.items()}
@@ -200,7 +279,7 @@ def is_advance(node: Node, name: str) -> bool:
 def advance_of(node: Node, name: str) -> tuple[int, Node | None] | None:
     """Sign and amount (None: 1) by which a write moves its variable; None where it sets it otherwise."""
     if isinstance(node, c_ast.UnaryOp):
-        return (1 if "+" in node.op else -1), None
+        return None if node.op == "&" else ((1 if "+" in node.op else -1), None)
     if not isinstance(node, c_ast.Assignment):
         return None
     if node.op in ("+=", "-="):
@@ -230,11 +309,12 @@ def amount(node: Node, name: str, scope: Scope) -> Formula | None:
 
 
 def advance_over(statement: Node, name: str, scope: Scope) -> Formula | None:
-    """What executing a statement before the nest, or a loop of it, adds to a pointer; None: that is not known."""
+    """What executing a statement before the nest, or a loop of it, adds to a variable; None: that is not known."""
     writes = [node for written, node in written_names(statement) if written == name]
     if not writes:
         return ZERO
-    if scope.arrays[name].computed or not all(is_advance(node, name) for node in writes):
+    declared = scope.arrays.get(name)
+    if (declared is not None and declared.computed) or not all(is_advance(node, name) for node in writes):
         return None
     if not isinstance(statement, c_ast.For):
         plain = not any(isinstance(part, (*LOOPS, c_ast.If, c_ast.Switch)) for part in walk(statement))
@@ -252,9 +332,14 @@ def advance_over(statement: Node, name: str, scope: Scope) -> Formula | None:
         scope.values, scope.scalars, scope.rows = kept
     if None in each:
         return None
-    total = sum((part for part in each if part is not None), ZERO) * _trips(loop)
+    total = sum((part for part in each if part is not None), ZERO) * trips_of(loop)
     whole = all(isinstance(coefficient, int) for coefficient in total.terms.values())
     return total if whole and total.of_sizes else None
+
+
+def _is_integer_type(scope: Scope, declaration: Node) -> bool:
+    element = scope.type_of(declaration)
+    return element is not None and element.kind == "integer" and element.size_bytes > 0
 
 
 def _is_integer(scope: Scope, name: str, nodes: Iterable[tuple[int, Any]]) -> bool:
