@@ -84,7 +84,8 @@ BODIES = (
     "for (int i = 0; i < m; i++) { int k = i * n; x[k] += 1; for (int j = 0; j < n; j++) x[k++] += 1; x[k] += 1; }",
     "int *p = x; for (int i = 0; i < m; i++) { *p += 1; for (int j = 0; j < n; j += 2) *p++ += 1; p[1] += 1; }",
     "for (int l = 0; l < 2; l++) { int *p = x + l, k = 30; for (int i = 0; i < m; i++) { "
-    "for (int j = 0; j < n; j++) *p++ += 1; for (int j = 0; j < 3; j++) { x[k++] += 1; *p++ += 1; } for (int j = 0; j < 2; j++) x[k++] += 1; } }",
+    "for (int j = 0; j < n; j++) *p++ += 1; "
+    "for (int j = 0; j < 3; j++) { x[k++] += 1; *p++ += 1; } for (int j = 0; j < 2; j++) x[k++] += 1; } }",
     "int j; for (int i = 0; i < m; i++) { for (j = 1; j < n; j += 3) x[i] += 1; x[j] += 1; }",
     "for (int i = 0; i < m; i++) { int k; k = 1; for (int j = 0; j < n; j++) { x[k] += 1; for (int l = 0; l < 2; l++) "
     "a[i][l] += 1; k += 2; } }",
