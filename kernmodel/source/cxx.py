@@ -346,7 +346,7 @@ def _function(part: str, bare: str, known: _Known, owner: str) -> str | tuple[in
         return 0, "operators of its own"
     if (use := foreign_uses(head, {**_FOREIGN, **_FOREIGN_TYPES})(0)) is not None:
         return use
-    followed = with_accessors(part[end:], known.classes, known.classes.get(owner))
+    followed = with_accessors(part[:end], part[end:], known.classes, known.classes.get(owner))
     body = without_statements(with_addresses(followed, known.references), _FOREIGN)
     if not isinstance(body, str):
         return body

@@ -36,6 +36,8 @@ _RETURNING = pattern(
     r"\{\s*return\b([^;{}]*);\s*\}\s*;?"
 )
 _CALL = pattern(r"(\(\*\w+\)|\b[A-Za-z_]\w*)\s*(\.|->)\s*(\w+)\s*\(")
+_ALIAS = pattern(r"\btypedef\s+(?:class\s+|struct\s+)?(\w+)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*(\w+)\s*;")
+_NO_TYPES = frozenset({"return", "else", "case", "const", "delete", "throw"})
 _NAME = pattern(r"(?<![\w.>])[A-Za-z_]\w*")
 _NESTED_CALLS = 4
 """How deep calls of such functions are looked for in the arguments and values of others."""
@@ -82,7 +84,7 @@ def with_own_headers(
 
 
 def classes_in(texts: Iterable[str]) -> dict[str, CxxClass]:
-    """The classes of texts that have a data member or a function that is followed."""
+    """The classes of texts, by their names and those that stand for them."""
     found: dict[str, CxxClass] = {}
     for text in texts:
         bare = without_comments(text, directives=False)
@@ -93,8 +95,10 @@ def classes_in(texts: Iterable[str]) -> dict[str, CxxClass]:
                 if base in found:
                     members, accessors = found[base].members, found[base].accessors
                     one = CxxClass(one.name, {**members, **one.members}, {**accessors, **one.accessors})
-            if one.members or one.accessors:
-                found[one.name] = one
+            found[one.name] = one
+        for first, second, alias, meaning in _ALIAS.findall(bare):
+            if (named := found.get(meaning or first)) is not None:
+                found[alias or second] = named
     return found
 
 
@@ -160,12 +164,13 @@ def structure(name: str, part: str, bare: str) -> str | None:
     return f"{part[: opened.start()]}{head}{made}}}{only_directives(part[end + 1 :])};" if any_member else None
 
 
-def with_accessors(body: str, classes: Mapping[str, CxxClass], own: CxxClass | None) -> str:
-    """The text of a function with the expressions of member functions in the place of their calls; `own`: the class
-    whose member it is."""
+def with_accessors(head: str, body: str, classes: Mapping[str, CxxClass], own: CxxClass | None) -> str:
+    """The body of a function with the expressions of member functions in the place of their calls; `head`: what stands
+    before it; `own`: the class whose member it is."""
+    head += " ".join(own.members.values() if own else ())
     for _ in range(_NESTED_CALLS):
         before = body
-        body = _with_calls(body, classes)
+        body = _with_calls(head, body, classes)
         if own is not None:
             body = _with_own_calls(body, own)
         if body == before:
@@ -173,22 +178,28 @@ def with_accessors(body: str, classes: Mapping[str, CxxClass], own: CxxClass | N
     return body
 
 
-def _with_calls(body: str, classes: Mapping[str, CxxClass]) -> str:
+def _with_calls(head: str, body: str, classes: Mapping[str, CxxClass]) -> str:
     place = 0
     while (found := _CALL.search(body, place)) is not None:
         end, arguments = arguments_at(body, found.end() - 1)
         key = (found[3], len(arguments))
         place = found.end()
-        owners = [one for one in classes.values() if key in one.accessors]
-        if len(owners) > 1:
-            named = re.escape(found[1].strip("(*)"))
-            owners = [one for one in owners if re.search(rf"\b{one.name}\b[\s*&]*(?:const\s+)?{named}\b", body)]
+        types = _declared_types(found[1].strip("(*)"), head + body)
+        named = [classes[one] for one in types if one in classes] if types else list(classes.values())
+        owners = list({one.name: one for one in named if key in one.accessors}.values())
         if len(owners) == 1:
             value = _value(owners[0].accessors[key], arguments, owners[0], f"{found[1]}{found[2]}")
             value += "\n" * (body.count("\n", found.start(), end) - value.count("\n"))
             body = body[: found.start()] + value + body[end:]
             place = found.start()
     return body
+
+
+def _declared_types(name: str, text: str) -> set[str]:
+    """The types that an object is declared with; none of one that a text does not declare, or only as `auto`."""
+    before = rf"(?<![\w.>])(\w+)\b(?:\s+const\b)?[\s*&]+(?:(?:const|restrict)\s+)?\b{name}\b(?=\s*[,;)=({{\[:])"
+    found = set(re.findall(before, text)) - _NO_TYPES
+    return set() if "auto" in found else found
 
 
 def _with_own_calls(body: str, own: CxxClass) -> str:

@@ -165,6 +165,39 @@ def test_long_comments_in_a_class_are_passed_over_quickly(tmp_path: Path) -> Non
     assert set(nest.arrays) == {"line->u"}
 
 
+CLASSES = """#pragma once
+class Mesh { public: double &x(int i) { return m_x[i]; } double *m_x; };
+class Grid { public: double &x(int i) { return m_x[2 * i]; } double *m_x; };
+class Part { public: Grid *m_grid; double &first(int i) { return m_first[i]; } double *m_first; };
+class Odd { public: double &first(int i); double *m_first; };
+class Bare { public: double &first(int i); };
+typedef Grid Coarse;
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "stride"),
+    [
+        ("void f(Mesh &a, int n) { for (int i = 0; i < n; ++i) a.x(i) = 1.0; }", 1),
+        ("void f(const Grid *const a, Mesh &b, int n) { for (int i = 0; i < n; ++i) a->x(i) = 1.0; }", 2),
+        ("void f(Coarse &a, int n) { for (int i = 0; i < n; ++i) a.x(i) = 1.0; }", 2),
+        ("void Part::f(int n) { for (int i = 0; i < n; ++i) m_grid->x(i) = 1.0; }", 2),
+        ("void f(Part &a, int n) { for (int i = 0; i < n; ++i) a.first(i) = 1.0; }", 1),
+        ("void f(Odd &a, int n) { for (int i = 0; i < n; ++i) a.first(i) = 1.0; }", None),
+        ("void f(Bare *a, int n) { for (int i = 0; i < n; ++i) a->first(i) = 1.0; }", None),
+    ],
+)
+def test_member_functions_are_those_of_the_declared_class(function: str, stride: int | None, tmp_path: Path) -> None:
+    (tmp_path / "classes.hpp").write_text(CLASSES)
+    (tmp_path / "k.cpp").write_text(f'#include "classes.hpp"\n{function}\n')
+    (found,) = find_nests(str(tmp_path / "k.cpp"))
+    if stride is None:
+        assert "an address that is computed" in str(found.nest)
+    else:
+        assert isinstance(found.nest, LoopNest)
+        assert [access.coefficients for access in found.nest.accesses] == [(stride,)]
+
+
 MESH_HEADER = """#pragma once
 #include <vector>
 using Real = double;
