@@ -420,7 +420,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         return None
     pointer = parameters.load_latency - (loads.pointer_latency or 0.0)
     delivery = Delivery(
-        **_same(figures, Delivery),
+        **_same(figures.delivery, Delivery),
         **_same(front, Delivery),
         idq=front.idq_uops,
         dsb_ends=front.dsb_width > parameters.issue_width,
@@ -428,25 +428,24 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
     memory = MemoryPipes(
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.load_latency),
-        load_ports=_sets(figures.load_ports),
-        store_data_ports=_sets(figures.store_data_ports),
-        store_address_ports=_sets(figures.store_address_ports),
-        forward_address=figures.forward_address,
+        load_ports=_sets(figures.memory.load_ports),
+        store_data_ports=_sets(figures.memory.store_data_ports),
+        store_address_ports=_sets(figures.memory.store_address_ports),
+        forward_address=figures.memory.forward_address,
         forward_by_table=parameters.store_forward_latency == 0,
-        blocked_load=figures.blocked_load,
+        blocked_load=figures.memory.blocked_load,
         pointer_saving=round(pointer) if loads.pointer_chasing else 0,
         pointer_reach=loads.pointer_reach,
         halved_bytes=loads.halved_bytes,
     )
     same = _same(figures, PipelineCore)
+    same |= {"delivery": delivery, "memory": memory}
     same["unlaminated_slots"] = figures.unlaminated_slots or ANY_NUMBER
     same["unlaminated_first"] = figures.unlaminated_first or ANY_NUMBER
     return PipelineCore(
         **same,
         ports=execution_ports(parameters.ports),
         issue_width=parameters.issue_width,
-        delivery=delivery,
-        memory=memory,
         synchronise_latency=round(parameters.registers.synchronisation or 0.0),
         flows=data_flow_figures(parameters),
     )

@@ -331,32 +331,19 @@ class FrontEndParameters:
         return self.dsb_bytes * (2 if self.dsb_both_halves else 1)
 
 
-class PipelineParameters(NamedTuple):
-    """What is behind a front end of the kind `intel-uop-cache`, for the simulation.
+class DeliveryParameters(NamedTuple):
+    """How a front end of the kind `intel-uop-cache` delivers µops, cycle by cycle.
 
     Attributes:
         iq: entries of the queue before the decoders.
         dsb_lines: lines read from the DSB per cycle; dsb_line_uops: µops of one; dsb_block_lines: those that a block of
             code may fill.
-        microcode_switch: cycles from the DSB to the microcode sequencer and back; microcode_exit: those lost behind it.
-        counter_gap: difference of the counters of two ports from which on there is no second choice.
-        choice_by_slot: the second choice is told by the slot: the highest of the other ports in the second one, the
-            lowest in the third, of two ports the other one in every second slot; else it is the port with the second
-            fewest µops in every second slot.
-        alternating: groups of ports that equal µops take in turn.
-        forward_address: cycles from a store's address to a load that gets its data; blocked_load: of a load that needs
-            more than a store wrote.
-        synchronise_ports: of the µop that brings rsp up to date.
-        load_ports, store_address_ports, store_data_ports: groups of ports; a µop on just one of them is such.
-        unlaminated_slots: unlaminated queue entries that issue in one cycle; unlaminated_first: so far up in the group.
+        microcode_switch: cycles from the DSB to the microcode sequencer and back; microcode_exit: those lost behind it;
+            microcode_width: µops that it gives per cycle.
+        predecode_delay: cycles from the predecoder to the decoders.
         taken_branches: that the DSB follows per cycle.
-        load_scheduler, store_scheduler: entries of schedulers that loads and stores have for themselves; 0 where they
-            share the one of all others.
     """
 
-    retire_width: Annotated[int, _RETIRE]
-    reorder_buffer: Annotated[int, _ROB]
-    scheduler: Annotated[int, Figure("RS entries", _ENTRIES)]
     iq: Annotated[int, Figure("IQ entries", _ENTRIES)]
     dsb_lines: Annotated[int, Figure("DSB lines per cycle", _WIDTH)]
     dsb_line_uops: Annotated[int, Figure("DSB line µops", _WIDTH)]
@@ -365,19 +352,53 @@ class PipelineParameters(NamedTuple):
     microcode_exit: Annotated[int, Figure("microcode exit cycles", _DELAY)]
     microcode_width: Annotated[int, Figure("microcode width", _WIDTH)]
     predecode_delay: Annotated[int, Figure("predecode delay", _DELAY)]
-    dispatch_delay: Annotated[int, Figure("dispatch delay", _DELAY)]
-    counter_gap: Annotated[int, Figure("port counter gap", Integer(1, 1000))]
-    alternating: Annotated[tuple[tuple[str, ...], ...], Figure("alternating ports", PortGroups())]
+    taken_branches: Annotated[int, Figure("taken branches per cycle", _WIDTH)] = 1
+
+
+class MemoryParameters(NamedTuple):
+    """The ports of loads and stores behind a front end of the kind `intel-uop-cache`, and what loads wait for.
+
+    Attributes:
+        forward_address: cycles from a store's address to a load that gets its data; blocked_load: of a load that needs
+            more than a store wrote.
+        load_ports, store_address_ports, store_data_ports: groups of ports; a µop on just one of them is such.
+    """
+
     forward_address: Annotated[int, Figure("store address latency", _DELAY)]
     blocked_load: Annotated[int, Figure("blocked load cycles", _DELAY)]
-    synchronise_ports: Annotated[tuple[str, ...], Figure("stack synchronisation ports", Ports())]
     load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load ports", PortGroups())]
     store_address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store address ports", PortGroups())]
     store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())]
+
+
+class PipelineParameters(NamedTuple):
+    """What is behind a front end of the kind `intel-uop-cache`, for the simulation.
+
+    Attributes:
+        delivery, memory: the front end cycle by cycle, and the ports of loads and stores.
+        counter_gap: difference of the counters of two ports from which on there is no second choice.
+        choice_by_slot: the second choice is told by the slot: the highest of the other ports in the second one, the
+            lowest in the third, of two ports the other one in every second slot; else it is the port with the second
+            fewest µops in every second slot.
+        alternating: groups of ports that equal µops take in turn.
+        synchronise_ports: of the µop that brings rsp up to date.
+        unlaminated_slots: unlaminated queue entries that issue in one cycle; unlaminated_first: so far up in the group.
+        load_scheduler, store_scheduler: entries of schedulers that loads and stores have for themselves; 0 where they
+            share the one of all others.
+    """
+
+    delivery: DeliveryParameters
+    memory: MemoryParameters
+    retire_width: Annotated[int, _RETIRE]
+    reorder_buffer: Annotated[int, _ROB]
+    scheduler: Annotated[int, Figure("RS entries", _ENTRIES)]
+    dispatch_delay: Annotated[int, Figure("dispatch delay", _DELAY)]
+    counter_gap: Annotated[int, Figure("port counter gap", Integer(1, 1000))]
+    alternating: Annotated[tuple[tuple[str, ...], ...], Figure("alternating ports", PortGroups())]
+    synchronise_ports: Annotated[tuple[str, ...], Figure("stack synchronisation ports", Ports())]
     unlaminated_slots: Annotated[int | None, Figure("unlaminated µops per issue group", _WIDTH)] = None
     unlaminated_first: Annotated[int | None, Figure("unlaminated µops among the first of a group", _WIDTH)] = None
     choice_by_slot: Annotated[bool, Figure("second port choice by slot", _FLAG)] = False
-    taken_branches: Annotated[int, Figure("taken branches per cycle", _WIDTH)] = 1
     load_scheduler: Annotated[int, Figure("load scheduler entries", _ENTRIES)] = 0
     store_scheduler: Annotated[int, Figure("store scheduler entries", _ENTRIES)] = 0
 
@@ -635,7 +656,12 @@ MECHANISMS: Mapping[str, type] = {
 """The groups of figures that any core may have, by attribute of `Parameters`."""
 
 FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
-    "intel-uop-cache": {"front_end": FrontEndParameters, "pipeline": PipelineParameters},
+    "intel-uop-cache": {
+        "front_end": FrontEndParameters,
+        "pipeline": PipelineParameters,
+        "pipeline.delivery": DeliveryParameters,
+        "pipeline.memory": MemoryParameters,
+    },
     "zen-op-cache": {
         "front_end": OpCacheParameters,
         "pipeline": ZenPipelineParameters,

@@ -71,7 +71,7 @@ def _intel_rule(parameters: Parameters | None) -> PortRule:
     Cores that take two branches per cycle take conditional ones on ports 0 and 6, others on port 6 alone.
     """
     pipeline = parameters.pipeline if parameters else None
-    both = isinstance(pipeline, PipelineParameters) and pipeline.taken_branches > 1
+    both = isinstance(pipeline, PipelineParameters) and pipeline.delivery.taken_branches > 1
     halves = 2 if parameters is not None and parameters.loads.double_pumped else 1
 
     def rule(ports: Mapping[str, float], record: Mapping[str, Any]) -> tuple[PortUse, ...]:
