@@ -179,8 +179,11 @@ class Harness(ClosedAtEnd):
 
     def buffer(self, number: int, wanted: Buffer) -> BufferPlace:
         """Make the buffer with this number; the one before it is forgotten."""
-        answer = self._done(f"buffer {number} {wanted.size} {int(wanted.huge)} {wanted.offset} {wanted.fill}")
-        _, huge_kib, address = answer.split()
+        answer = self._answer(f"buffer {number} {wanted.size} {int(wanted.huge)} {wanted.offset} {wanted.fill}")
+        if answer == "error no memory":
+            what = f"there is not enough memory for {wanted.size / 2**20:.3g} MiB of data"
+            raise MeasurementError(what, todo="raise the limit (ulimit -v), or measure smaller data with --level L1")
+        _, huge_kib, address = _accepted(answer).split()
         return BufferPlace(int(address), min(max(int(huge_kib), 0) * 1024, wanted.size))
 
     def value(self, number: int, value: int) -> None:
@@ -309,11 +312,11 @@ class Harness(ClosedAtEnd):
         return self._clock_cycles * self.ticks_per_second() / median(min(sample.clock) for sample in samples)
 
     def _done(self, command: str) -> str:
+        return _accepted(self._answer(command))
+
+    def _answer(self, command: str) -> str:
         self._tell(command)
-        answer = self._line(60.0)
-        if not answer.startswith("ok"):
-            raise MeasurementError(f"the program that measures said {answer!r}", todo="is there enough memory?")
-        return answer
+        return self._line(60.0)
 
     def _tell(self, command: str) -> None:
         if self._child.stdin is None:
@@ -350,6 +353,17 @@ class Harness(ClosedAtEnd):
         status = self._child.wait()
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         return MeasurementError(f"the program that measures ended {how}", todo="is there enough memory?")
+
+
+def _accepted(answer: str) -> str:
+    """The answer of the child.
+
+    Raises:
+        MeasurementError: it refuses.
+    """
+    if not answer.startswith("ok"):
+        raise MeasurementError(f"the program that measures said {answer!r}", todo="is there enough memory?")
+    return answer
 
 
 def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence[str]) -> Path:

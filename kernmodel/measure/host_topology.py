@@ -173,7 +173,18 @@ def _text(path: Path) -> str:
 
 
 def _memory() -> int:
-    for line in _text(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * _KIB
-    return 0
+    """Bytes that a process may take now: what the host has, what its control group leaves (version 2, as containers
+    are limited), and the limit of address space (`ulimit -v`)."""
+    import resource
+
+    rows = dict(line.split(":", 1) for line in _text(Path("/proc/meminfo")).splitlines() if ":" in line)
+    free = [int(rows["MemAvailable"].split()[0]) * _KIB if "MemAvailable" in rows else 0]
+    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if address_space != resource.RLIM_INFINITY:
+        free.append(address_space)
+    group = next((row[3:] for row in _text(Path("/proc/self/cgroup")).splitlines() if row.startswith("0::")), "/")
+    folder = Path("/sys/fs/cgroup") / group.strip("/")
+    most, taken = (_text(folder / name).strip() for name in ("memory.max", "memory.current"))
+    if most.isdigit() and taken.isdigit():
+        free.append(max(0, int(most) - int(taken)))
+    return min(free)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.errors import InputError
+from kernmodel.errors import InputError, MeasurementError
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure import kernels
+from kernmodel.measure import host_topology, kernels
 from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes, measure_bandwidths
+from kernmodel.measure.host import Buffer, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.samples import Brackets, Figure, Sample, counts
 from kernmodel.source.load import load_kernel
@@ -135,3 +136,29 @@ def test_streams_run_to_the_end_of_their_arrays_and_begin_again() -> None:
         harness.value(63, 0)
         harness.load(function(MIXES["triad"], 16))
         assert len(harness.run([Case(50, 1024), Case(50, 4096)], 3)) == 6
+
+
+@pytest.mark.parametrize(
+    ("group", "limit", "free"),
+    [("max", 1 << 40, 8 << 30), ("3000000000", 1 << 40, 2 << 30), ("max", 150 << 20, 150 << 20)],
+)
+def test_memory_is_what_host_group_and_limit_leave(
+    group: str, limit: int, free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    files = {
+        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable:    8388608 kB",
+        "/proc/self/cgroup": "1:name=x:/y\n0::/box",
+        "/sys/fs/cgroup/box/memory.max": group,
+        "/sys/fs/cgroup/box/memory.current": str(3_000_000_000 - (2 << 30)),
+    }
+    monkeypatch.setattr(host_topology, "_text", lambda path: files.get(path.as_posix(), ""))
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    assert host_topology._memory() == free
+
+
+def test_too_little_memory_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = object.__new__(Harness)
+    monkeypatch.setattr(harness, "_answer", lambda command: "error no memory")
+    with pytest.raises(MeasurementError, match=r"not enough memory for 96 MiB of data.*ulimit -v"):
+        harness.buffer(0, Buffer(96 << 20))
