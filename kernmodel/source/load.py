@@ -178,7 +178,7 @@ def list_nests(
         As `find_nests`.
     """
     text, file = find_source(name_or_path)
-    _refuse_left_out(text, file, None)
+    _refuse_left_out(text, file, function, listed=True)
     program = parse_program(text, file, defines, include, stated, wanted=function, headers=headers)
     functions = program.listed
     if function is not None or marked:
@@ -225,12 +225,15 @@ def _shared_loops(before: Chain | None, chain: Chain) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0].statement is pair[1].statement, pairs))
 
 
-def _refuse_left_out(text: str, file: str, function: str | None) -> None:
-    """Refuse a function of a C++ text that is no C: the one that is wanted, or the first where no other has a loop."""
-    alone = function is None and not re.search(r"\b(?:for|while)\b", text)
-    for name in left_out(text) if alone else filter(None, (function,)):
-        if (why := refusal(text, file, name)) is not None:
-            raise why
+def _refuse_left_out(text: str, file: str, function: str | None, *, listed: bool = False) -> None:
+    """Refuse a function of a C++ text that is no C: the one that is wanted, or the first where no other has a loop;
+    `listed`: the one that is wanted is only refused in that case, too."""
+    name = function
+    if listed or function is None:
+        loops = re.search(r"\b(?:for|while)\b", text)
+        name = None if loops else min(left_out(text), key=lambda one: one != function, default=None)
+    if name is not None and (why := refusal(text, file, name)) is not None:
+        raise why
 
 
 def _left_out(text: str, file: str, function: str | None) -> Iterator[FoundNest]:
