@@ -200,6 +200,12 @@ def test_elements_are_those_that_the_code_touches(
     assert sum(map(written, nests), Counter[tuple[str, int]]()) == executed[number]
 
 
+def test_the_length_is_a_size_where_a_pointer_has_moved_since() -> None:
+    for moves in ("x += 2;", "x++;", "for (int i = 0; i < n / 2; ++i) *x++ = 0;", "n--;"):
+        text = f"void f(double *x, int n) {{ double *end = x + n; {moves} while (x < end) *x++ = 1; }}"
+        assert str(parse_kernel(text, "x.c", nest=2 if "for" in moves else 1).inner.stop) == "end_minus_x"
+
+
 REFUSED = {
     "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k += i; }": "the variable k",
     "int k = 0; for (int j = 0; j < m; ++j) for (int i = 0; i < j; ++i) { x[k] = 1; k++; }": "the variable k",

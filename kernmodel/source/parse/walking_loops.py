@@ -99,12 +99,15 @@ def _resolved(value: Node, before: Sequence[Node]) -> _Place | None:
             writes = [node for name, node in written_names(before[number]) if name == value.name]
             if not writes:
                 continue
-            set_to = getattr(writes[0], "init", None) or getattr(writes[0], "rvalue", None)
-            if len(writes) > 1 or writes[0] is not before[number] or set_to is None:
-                return value.name, None
-            if isinstance(without_casts(set_to), (c_ast.FuncCall, c_ast.StructRef)):
-                return value.name, None
-            return _resolved(set_to, before[:number]) if getattr(writes[0], "op", "=") == "=" else (value.name, None)
+            node = writes[0]
+            set_to = getattr(node, "init", None) or getattr(node, "rvalue", None)
+            plain = node is before[number] and len(writes) == 1 and getattr(node, "op", "=") == "="
+            if not plain or set_to is None or isinstance(without_casts(set_to), (c_ast.FuncCall, c_ast.StructRef)):
+                return f"{value.name} since {number}", None  # a place that nothing tells
+            used = {part.name for part in walk(set_to) if isinstance(part, c_ast.ID)}
+            if any(name in used for later in before[number + 1 :] for name, _ in written_names(later)):
+                return f"{value.name} since {number}", None
+            return _resolved(set_to, before[:number])
         return str(value.name), None
     if isinstance(value, c_ast.BinaryOp) and value.op == "+":
         inner = _resolved(value.left, before)
