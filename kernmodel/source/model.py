@@ -310,6 +310,13 @@ class LoopNest:
         """The innermost loop."""
         return self.loops[-1]
 
+    @property
+    def index_arrays(self) -> tuple[str, ...]:
+        """The arrays whose values select elements of others, in order of appearance."""
+        return tuple(
+            dict.fromkeys(index.array for access in self.accesses for index in access.indirect if index.array)
+        )
+
     def reads(self) -> tuple[Access, ...]:
         """The read accesses."""
         return tuple(a for a in self.accesses if a.kind == "read")

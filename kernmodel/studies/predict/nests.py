@@ -77,16 +77,27 @@ def nests_of(kernel: KernelRequest) -> tuple[KernelRequest, ...]:
         found = find_nests(
             kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
         )
-        sizes = sizes_of_any(one.nest for one in found if isinstance(one.nest, LoopNest))
-
-        def request(one: FoundNest) -> KernelRequest:
-            own = own_sizes([one.nest], kernel.sizes, sizes) if isinstance(one.nest, LoopNest) else kernel.sizes
-            return replace(kernel, nest=one.number, function=one.function or None, sizes=own)
-
-        return tuple(map(request, found))
+        nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
+        return tuple(request_of(one, nests, kernel) for one in found)
     except KernmodelError:
         pass  # whoever reads it says so
     return (kernel,)
+
+
+def request_of(found: FoundNest, nests: Sequence[LoopNest], kernel: KernelRequest) -> KernelRequest:
+    """The request for one nest of those that are asked for together: of the sizes and distributions of index arrays
+    given its own. Those that none of the nests has stay, for they are refused."""
+    from kernmodel.source.model import LoopNest
+
+    asked = replace(kernel, nest=found.number, function=found.function or None)
+    if not isinstance(found.nest, LoopNest):
+        return asked
+    options = kernel.simulation
+    if options is not None and options.indirect:
+        others = {name for nest in nests for name in nest.index_arrays} - {*found.nest.index_arrays}
+        own = {name: one for name, one in options.indirect.items() if name not in others}
+        asked = replace(asked, simulation=replace(options, indirect=own))
+    return replace(asked, sizes=own_sizes([found.nest], kernel.sizes, sizes_of_any(nests)))
 
 
 def nest_suffix(number: int | None) -> str:

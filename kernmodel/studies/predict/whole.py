@@ -12,7 +12,7 @@ from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
 from kernmodel.source.model import ROW_LENGTH, LoopNest
 from kernmodel.source.nest.sequence import sequence_of
-from kernmodel.studies.predict.nests import own_sizes, sizes_at, sizes_of_any, stated_of
+from kernmodel.studies.predict.nests import own_sizes, request_of, sizes_at, sizes_of_any, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.predict.together import Together
@@ -108,11 +108,10 @@ def _each(
     failed: list[NestAnswer[Answer]] = []
     any_answer = False
     for one in found:
-        asked = replace(kernel, nest=one.number, function=one.function or None)
+        asked = request_of(one, modelled, kernel)
         try:
             known = among.get((one.function, one.number))
             nest = _nest_of(one, known, alone=sum(other.function == one.function for other in found) == 1)
-            asked = replace(asked, sizes=own_sizes([nest], kernel.sizes, given))
             made = answer(asked, nest, known)
             sizes, _ = sizes_at(nest, asked.sizes)
             outcome = NestAnswer(one, made, iterations_per_sweep(nest, sizes))

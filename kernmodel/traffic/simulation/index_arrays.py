@@ -103,7 +103,7 @@ def indirect_values(nest: LoopNest, distributions: Mapping[str, Distribution], s
     Raises:
         UsageError: a distribution for a name that is no index array of the nest.
     """
-    arrays = index_arrays(nest)
+    arrays = nest.index_arrays
     for name in distributions:
         if name not in arrays:
             listed = f"its index arrays are {', '.join(arrays)}" if arrays else "it has no index arrays"
@@ -111,14 +111,9 @@ def indirect_values(nest: LoopNest, distributions: Mapping[str, Distribution], s
     return IndirectValues(distributions, seed)
 
 
-def index_arrays(nest: LoopNest) -> tuple[str, ...]:
-    """The arrays whose values select elements of others, in order of appearance."""
-    return tuple(dict.fromkeys(index.array for access in nest.accesses for index in access.indirect if index.array))
-
-
 def indirect_notes(nest: LoopNest, distributions: Mapping[str, Distribution]) -> tuple[Note, ...]:
     """What is assumed of the index arrays."""
-    texts = (f"the values of {name} are taken as {distributions[name].text}" for name in index_arrays(nest))
+    texts = (f"the values of {name} are taken as {distributions[name].text}" for name in nest.index_arrays)
     return tuple(Note("indirect", text, "assumption") for text in texts)
 
 
