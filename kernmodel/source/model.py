@@ -103,6 +103,8 @@ class IndirectIndex:
         text: as written ("idx[i]").
         divisor, modulus: where nothing is read, the value is ⌊position / divisor⌋, and its remainder by the modulus
             where that is not None.
+        through: name of the index that says which entry is read, as the `a[i]` of `idx[a[i]]`; `position` is then that
+            of the entry of its array. "": the position is that of the entry itself.
     """
 
     name: str
@@ -111,6 +113,7 @@ class IndirectIndex:
     text: str
     divisor: Formula = ONE
     modulus: Formula | None = None
+    through: str = ""
 
     @property
     def symbol(self) -> Formula:
@@ -313,9 +316,7 @@ class LoopNest:
     @property
     def index_arrays(self) -> tuple[str, ...]:
         """The arrays whose values select elements of others, in order of appearance."""
-        return tuple(
-            dict.fromkeys(index.array for access in self.accesses for index in access.indirect if index.array)
-        )
+        return tuple(dict.fromkeys(index.array for access in self.accesses for index in access.indirect if index.array))
 
     def reads(self) -> tuple[Access, ...]:
         """The read accesses."""

@@ -184,11 +184,20 @@ def test_layer_conditions_refuse_and_say_what_to_do() -> None:
     assert text.endswith("simulate: --cache sim --indirect idx=uniform")
 
 
+@pytest.mark.parametrize("statement", ["y[i] = x[idx[flat[i]]];", "const int c = flat[i]; y[i] = x[idx[c]];"])
+def test_an_element_of_an_index_array_is_the_index_of_another(statement: str) -> None:
+    nest = inner(statement.replace("y[i]", "f[i]"))
+    assert [str(one.offset) for one in nest.accesses] == ["i", "flat[i]", "idx[flat[i]]", "i"]
+    (entry,) = nest.accesses[2].indirect
+    assert (entry.array, entry.through, entry.position) == ("idx", "flat[i]", nest.inner.symbol)
+    assert nest.index_arrays == ("flat", "idx")
+
+
 # What is refused
 
 UNSUPPORTED = {
-    "x[idx[idx[i]]] = s;": ("3:33", "itself found through an index array; one index array may stand"),
-    "int c = idx[idx[i]]; x[c] = s;": ("3:39", "found through an index array"),
+    "x[idx[idx[i] + 1]] = s;": ("3:33", "computed from what is found through an index array; an element of"),
+    "int c = idx[2 * idx[i]]; x[c] = s;": ("3:39", "found through an index array"),
     "x[i * idx[i]] = s;": ("3:31", "is not affine"),
     "x[idx[i] * idx[i]] = s;": ("3:31", "is not affine"),
     "x[idx[i] / 2] = s;": ("3:33", "of what is read from memory"),

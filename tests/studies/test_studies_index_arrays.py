@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 import kernmodel as km
 from kernmodel.errors import InputError, UsageError
+from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
 from kernmodel.studies.predict.index_arrays import parse_indirect
-from kernmodel.traffic.options import Distribution
+from kernmodel.studies.predict.request import TrafficAnswer
+from kernmodel.traffic.options import Distribution, SimulationOptions
+from kernmodel.traffic.simulation.simulate import simulate
 
 
 def test_distributions_by_name_of_the_array() -> None:
@@ -39,6 +42,34 @@ def test_pointers_that_do_not_say_how_many_elements_they_have() -> None:
     assert lines == pytest.approx([3 / 16, 1 + 3 / 16], rel=0.02)
     with pytest.raises(InputError, match=r"as in idx=uniform:5000"):
         km.data_traffic(gather, "clx", cache=km.CacheOptions(indirect={"idx": "uniform"}), n=1000)
+
+
+def test_an_index_array_within_an_index_array_is_the_two_put_together() -> None:
+    """x[p[q[i]]] touches what x[c[i]] touches with c[i] = p[q[i]], and reads q and the entries of p besides."""
+    p, q = [17 * k * k % 800 for k in range(500)], [13 * k % 500 for k in range(4096)]
+    text = """void f(int n, double *restrict y, const double *restrict x, const int *p, const int *q, const int *c) {
+        for (int i = 0; i < n; ++i) y[i] = x[%s]; }"""
+
+    def served(index: str, **arrays: list[int]) -> dict[str, dict[str, float]]:
+        stated = {name: Distribution("table", name, values=tuple(values)) for name, values in arrays.items()}
+        nest, options = parse_kernel(text % index, "x.c"), SimulationOptions(indirect=stated)
+        # all of it fits into L2, so that what else is read does not matter there
+        traffic = simulate(nest, load_machine("clx"), {"n": 4096}, options=options)
+        return {one.access: dict(one.served_by) for one in traffic.accesses}
+
+    two, one = served("p[q[i]]", p=p, q=q), served("c[i]", c=[p[k] for k in q])
+    for there, here in {"x[p[q[i]]]": "x[c[i]]", "q[i]": "c[i]"}.items():
+        assert two[there]["L2"] == pytest.approx(one[here]["L2"], rel=0.1)
+        assert two[there]["Mem"] == one[here]["Mem"] == 0
+
+
+def test_nests_of_a_file_take_their_own_of_the_index_arrays_that_are_stated() -> None:
+    text = """void f(int n, double *restrict y, const double *restrict x, const int *idx) {
+        for (int i = 0; i < n; ++i) y[i] = x[idx[i]]; }
+    void g(int n, double *y) { for (int i = 0; i < n; ++i) y[i] = 0.0; }"""
+    options = km.CacheOptions(indirect={"idx": "uniform:100"})
+    found = [one.answer for one in km.traffic_nests(text, "clx", cache=options, n=1000)]
+    assert [one.nest.function for one in found if isinstance(one, TrafficAnswer)] == ["f", "g"]
 
 
 def test_structures_that_index_arrays_choose_from_have_a_size() -> None:

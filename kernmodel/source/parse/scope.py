@@ -722,15 +722,22 @@ class Scope:
         if array is None or element is None or element.kind != "integer":
             raise self._no_integer(node, f"{text}, which is read from memory but is no element of an integer array,")
         place = [self.index(part) for part in nodes]
+        view = self.views.get(array.name)
+        inner = self.indirect.get(str(place[0])) if len(place) == 1 and view is None else None
+        if inner is not None and inner.array:
+            name = f"{array.name}[{inner.name}]"
+            found = IndirectIndex(name, array.name, inner.position, text, through=inner.name)
+            self.indirect.setdefault(name, found)
+            return found.symbol
         if any(map(self.unsettled, place)):
             chosen = any(symbol in self.selected for part in place for symbol in part.free_symbols)
-            how = "chosen by a condition" if chosen else "found through an index array"
+            how = "chosen by a condition" if chosen else "computed from what is found through an index array"
             raise self.unsupported(
                 f"the index {text} is itself {how}",
                 node,
-                "one index array may stand in an index: put two together before the nest, c[i] = a[b[i]], for x[c[i]]",
+                "an element of an index array may be the index of another as it is, x[a[b[i]]]; put others together "
+                "before the nest, c[i] = a[b[i] + 1], for x[c[i]]",
             )
-        view = self.views.get(array.name)
         if view is not None:
             array, place = self.arrays[view.array], [*view.prefix, view.offset + place[0], *place[1:]]
         found = self._entry(array, place, text)

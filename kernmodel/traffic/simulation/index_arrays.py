@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kernmodel.cachesim.model import Form, Indirection
+from kernmodel.cachesim.programs import indirect_value
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
 from kernmodel.source.nest.counting import put_in
@@ -69,17 +71,45 @@ class IndirectValues:
                 where=access.location,
                 todo=f"state where they point with --indirect {index.array}=uniform|banded:K|FILE",
             )
-        return Indirection(
+        # the same values wherever the array is read, others in other arrays
+        stated = Indirection(
             position=position,
             scale=pitch,
             kind=distribution.kind,
             extent=_extent(nest, access, index, distribution, sizes),
             width=distribution.width,
             table=distribution.values,
-            # the same values wherever the array is read, others in other arrays
             positions=max(1, form_range(position, ranges)[1] + 1),
             seed=self.seed + sorted(self.distributions).index(index.array),
         )
+        if not index.through:
+            return stated
+        place, entry = next(
+            (one, entry)
+            for one in nest.accesses
+            for entry in one.indirect
+            if one.array == index.array and entry.name == index.through
+        )
+        return _composed(stated, self._one(nest, place, entry, 1, sizes, ranges), access)
+
+
+def _composed(outer: Indirection, inner: Indirection, access: Access) -> Indirection:
+    """The values of an index array at the entries that another one names, as a table over the entries of that one.
+
+    Raises:
+        InputError: it would be too long.
+    """
+    if inner.positions > _MOST_ENTRIES:
+        what = f"{access.text} reads an index array through {inner.positions:,} entries of another"
+        todo = f"at most {_MOST_ENTRIES:,} are simulated; put the two together before the nest, c[i] = a[b[i]]"
+        raise InputError(what, where=access.location, todo=todo)
+    first, second = replace(inner, position=_ENTRY), replace(outer, position=_ENTRY, positions=inner.extent)
+    table = tuple(indirect_value(second, (indirect_value(first, (at,)),)) for at in range(inner.positions))
+    return replace(outer, kind="table", table=table, positions=inner.positions)
+
+
+_ENTRY = Form(0, (1,))
+_MOST_ENTRIES = 4_000_000
 
 
 def _digits(
