@@ -234,10 +234,25 @@ def choose_fit(analysis: Analysis, told: Expectation) -> Choice:
 
 def _choice(analysis: Analysis, loops: list[LoopStrides], told: Expectation) -> Choice:
     """The one among these loops that executes the kernel."""
-    loops = _from_lines(loops, analysis.listing, told)
-    source, fits = _fitting(analysis.listing, loops, _sources(told), told.trip_count)
+    own = _from_lines(loops, analysis.listing, told)
+    source, fits = _fitting(analysis.listing, own or loops, _sources(told), told.trip_count)
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
+    if own is not None and not own:
+        notes = (*notes, *_from_other_lines(main, analysis.listing, told))
     return Choice(main, fits, source, notes)
+
+
+def _from_other_lines(main: Fit, listing: Listing, told: Expectation) -> Iterator[Note]:
+    """A warning where the compiler says that no instruction of the chosen loop comes from the loop of the source."""
+    body = body_of(listing, main.strides.loop)
+    lines = {told.source_lines[one.line] for one in body if one.line in told.source_lines}
+    first, last = told.lines or (0, 0)
+    if lines and not any(first <= line <= last for line in lines):
+        text = (
+            f"no compiled loop comes from line {first} of the source: the compiler made straight code of it, or none; "
+            f"the one taken, which fits, comes from line {min(lines)}: see --loop, or give other --flags"
+        )
+        yield Note("loop-from-elsewhere", text, where=Location(listing.file, body[0].line or None))
 
 
 def _called_from(listing: Listing, function: str | None) -> list[str]:
@@ -337,10 +352,10 @@ def _innermost(analysis: Analysis, function: str | None) -> list[LoopStrides]:
     return [loop_strides(analysis, body) for body in inside]
 
 
-def _from_lines(loops: list[LoopStrides], listing: Listing, told: Expectation) -> list[LoopStrides]:
-    """The loops that come mostly from the lines of the source's loop; all where none does, or it is not known."""
+def _from_lines(loops: list[LoopStrides], listing: Listing, told: Expectation) -> list[LoopStrides] | None:
+    """The loops that come mostly from the lines of the source's loop; None where that is not known."""
     if told.lines is None or not told.source_lines:
-        return loops
+        return None
     first, last = told.lines
 
     def share(strides: LoopStrides) -> float:
@@ -348,7 +363,7 @@ def _from_lines(loops: list[LoopStrides], listing: Listing, told: Expectation) -
         lines = [line for line in known if line is not None]
         return sum(first <= line <= last for line in lines) / max(1, len(lines))
 
-    return [strides for strides in loops if share(strides) > 1 / 2] or loops
+    return [strides for strides in loops if share(strides) > 1 / 2]
 
 
 def _extent(listing: Listing, function: str | None) -> tuple[float, float]:

@@ -96,6 +96,16 @@ def test_a_loop_around_that_the_function_does_not_have_is_noted() -> None:
         assert any(note.code == "loops-removed" for note in found.notes) == noted
 
 
+@pytest.mark.parametrize(("lines", "noted"), [((7, 8), False), ((8, 9), True), (None, False)])
+def test_a_loop_that_comes_from_other_lines_of_the_source_is_told(lines: tuple[int, int] | None, noted: bool) -> None:
+    """The rest of an unrolled loop becomes straight code, and moves as the unrolled loop does."""
+    text = "f:\n.L3:\n vmovsd (%rsi,%rax,8), %xmm1\n vfmadd132sd (%rdx,%rax,8), %xmm0, %xmm1\n"
+    text += " vmovsd %xmm1, (%rdi,%rax,8)\n incq %rax\n cmpq %rax, %rcx\n jne .L3\n ret\n"
+    told = Expectation(TRIAD_ACCESSES, function="f", lines=lines, source_lines=dict.fromkeys(range(3, 9), 7))
+    found = choose_loop(read_listing(text, "k.s", syntax="att"), told)
+    assert any(note.code == "loop-from-elsewhere" for note in found.notes) == noted
+
+
 def test_the_loop_of_a_function_that_is_called_is_found_where_the_caller_has_none() -> None:
     source = TRIAD.replace("void k", "static __attribute__((noinline)) void g")
     source += "void k(double*a,double*b,double*c){for(int t=0;t<9;++t)g(a,b,c,2);}void z(double*a){a[0]=1;}"

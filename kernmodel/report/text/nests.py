@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.models.ecm import AT_LEAST
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Table, cells, fields, left, right
-from kernmodel.report.number_text import MISSING, prefixed, sizes, time_in, with_interval
+from kernmodel.report.number_text import MISSING, count, prefixed, sizes, time_in, with_interval
 from kernmodel.report.text.bottleneck import limit_short
 from kernmodel.report.text.ecm import bound_sign
 from kernmodel.report.text.sections import machine_fields, merged_notes, notes_section
@@ -164,7 +164,9 @@ def _report(what: str, nests: Sequence[Predicted] | Sequence[Moved], table: Tabl
             values |= one.answer.sizes
     notes = merged_notes(note for one in nests for note in one.notes)
     warned = sum(note.kind == "warning" for note in notes)
-    hint = "each nest alone, with its notes: --function F --nest K" + (f" ({warned} warnings)" if warned else "")
+    hint = "each nest alone, with its notes: --function F --nest K" + (
+        f" ({count(warned, 'warning')})" if warned else ""
+    )
     pairs = (("file", first.nest.file), ("sizes", sizes(values)), *machine_fields(first.machine), ("see", hint))
     return (
         *fields(f"{what} of {len(nests)} loop nests on {first.machine.name}", *pairs),

@@ -196,11 +196,13 @@ def _between_notes(places: Sequence[Location]) -> Iterator[Note]:
 
 
 def lines_of(node: Node, program: Program) -> tuple[int, int] | None:
-    """The first and the last line of a statement in its file, as far as its parts tell."""
+    """The first and the last line of a statement in its file, as far as its parts tell; what was put into it, as the
+    value that an earlier loop leaves, may stand before it."""
     first = program.location(node)
     places = [program.location(part) for part in walk(node) if part.coord is not None]
     lines = [place.line for place in places if place.file == first.file and place.line is not None]
-    return (min(lines), max(lines)) if lines else None
+    own = [line for line in lines if first.line is None or line >= first.line]
+    return (min(own), max(own)) if own else None
 
 
 def _between(found: Chain, scope: Scope) -> Iterator[tuple[int, Location]]:
