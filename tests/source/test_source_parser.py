@@ -283,6 +283,32 @@ def test_operations_by_kind_and_type(statement: str, expected: dict[tuple[str, s
     assert flops(inner(statement)) == expected
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("x[i] = M_PI * k[i];", {("mul", "double", ""): 1}),
+        ("f[i] = k[i] * FLT_EPSILON + INFINITY;", {("mul", "float", ""): 1, ("add", "float", ""): 1}),
+        ("f[i] += M_SQRT2 * f[i];", {("mul", "double", ""): 1, ("add", "double", ""): 1}),
+        ("x[i] = k[i] / INT_MAX;", {}),
+    ],
+)
+def test_constants_of_headers_have_their_types(statement: str, expected: dict[tuple[str, str, str], int]) -> None:
+    assert flops(inner(statement)) == expected
+
+
+def test_enumerators_and_arrays_of_enumerations() -> None:
+    before = "#include <stdbool.h>\ntypedef enum { red, green = 4, blue } colour;\nenum phase { ice, water };\n"
+    nest = body(
+        "for (int i = 0; i < n; ++i) { x[blue * i + ice] = is[i] == red; some[i] = true; }",
+        "int n, double *x, const colour *is, bool *some, enum phase *p",
+        before,
+    )
+    assert [str(one.offset) for one in nest.accesses] == ["i", "5*i", "i"]
+    assert [nest.arrays[name].element.size_bytes for name in ("is", "some")] == [4, 1]
+    own = "typedef enum { false, true } bool;\n"
+    assert set(body("for (int i = 0; i < n; ++i) x[i] = true;", before=own).symbols) == {"n"}
+
+
 def test_flop_sum_counts_fma_twice_and_functions_not_at_all() -> None:
     assert inner("x[i] = fma(y[i], s, x[i]) + exp(s) * (y[i] > s ? 1 : 2);").operations.flops_per_iteration == 4
 

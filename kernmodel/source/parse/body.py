@@ -21,6 +21,7 @@ from kernmodel.source.parse.selections import by_share, cases
 from kernmodel.source.parse.standard_headers import (
     ASSEMBLY,
     ENDING_FUNCTIONS,
+    FLOATING_CONSTANTS,
     FLOATING_FUNCTIONS,
     FOREIGN,
     INTEGER_FUNCTIONS,
@@ -44,6 +45,7 @@ Kind = Literal["read", "write"]
 _Carried = frozenset[str]
 
 _ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/": "div"}
+_FLOATS = {element.name: element for element in (FLOAT, DOUBLE, LONG_DOUBLE)}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _BITS = frozenset({"%", "&", "|", "^", "<<", ">>", "&&", "||"})
 _OPERATIONS: Mapping[str, Operation] = {"sqrt": "sqrt", "fma": "fma", "fmin": "compare", "fmax": "compare"}
@@ -560,6 +562,8 @@ class Body:
             raise self.scope.unsupported(
                 f"the array {name} is used without an index", node, "index it down to one element, as in a[j][i]"
             )
+        if name in FLOATING_CONSTANTS and name not in self.scope.program.preprocessed.values:
+            return Value(_FLOATS[FLOATING_CONSTANTS[name]], self._values.constant(name), True)
         if name in self.scope.values or self.scope.is_size(name):
             return Value(INT, self._values.scalar(name), True)
         raise self.scope.undeclared(node)

@@ -282,6 +282,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         written = "".join(str(token.value) for token in tokens).strip('<>" ')
         # what the standard headers declare is known already; their text would only slow the parser down
         if written in STANDARD_HEADERS and (tokens[0].value == "<" or not self._beside(written)):
+            if written == "stdbool.h":
+                for truth in ("true 1", "false 0"):
+                    super().define(truth)
             return
         yield from super().include(tokens, original_line)
 

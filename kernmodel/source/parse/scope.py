@@ -27,7 +27,7 @@ from kernmodel.formulas.formula import (
 )
 from kernmodel.patterns import pattern
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
-from kernmodel.source.parse.c_types import element_type
+from kernmodel.source.parse.c_types import INT, element_type
 from kernmodel.source.parse.inequalities import inequalities
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.selections import Selection
@@ -180,6 +180,7 @@ class Scope:
     def declare(self, node: Node, *, parameter: bool = False) -> None:
         """Take a declaration, typedef or enumeration into the scope; other nodes declare nothing."""
         if isinstance(node, c_ast.Typedef):
+            self._enumerators(node)
             self._types[node.name] = node.type
         elif isinstance(node, c_ast.DeclList):
             for part in node.decls:
@@ -345,6 +346,8 @@ class Scope:
             dimensions.append(node.dim if isinstance(node, c_ast.ArrayDecl) else None)
             node = node.type
         inner = node.type if isinstance(node, (c_ast.TypeDecl, c_ast.Typename)) else node
+        if isinstance(inner, c_ast.Enum):
+            return INT, dimensions
         if not isinstance(inner, c_ast.IdentifierType):
             return None, dimensions
         if len(inner.names) == 1 and inner.names[0] in self._types:
