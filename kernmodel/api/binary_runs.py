@@ -118,15 +118,12 @@ def binary_run(
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
     core, title, modelled = _core(machine, uarch)
     names = _names(predictors, modelled)
-    file = fspath(place.library or command[0])
-    found = find_function(file, function, addresses=place.addresses, marked=place.marked)
-    chosen = [predictor_named(name, core, found.isa) for name in names if name != OWN_ECM]
+    seen = find_function(fspath(place.library or command[0]), function, addresses=place.addresses, marked=place.marked)
+    chosen = [predictor_named(name, core, seen.isa) for name in names if name != OWN_ECM]
     started = Command(tuple(command), options.standard_input, seconds=options.seconds)
-    found, occurrences = count_occurrences(
-        found, started, method=options.method, limit=options.count_limit, told=progress
-    )
-    traced = modelled if OWN_ECM in names else None
-    said = predicted(CountedFlow(found, occurrences), started, chosen, traced, progress)
+    method, limit = options.method, options.count_limit
+    found, occurrences = count_occurrences(seen, started, method=method, limit=limit, told=progress)
+    said = predicted(CountedFlow(found, occurrences), started, chosen, modelled if OWN_ECM in names else None, progress)
     time, why = _time(found, started, progress) if options.measure else (None, "")
     answer = BinaryRun(
         command=tuple(command),
@@ -134,7 +131,7 @@ def binary_run(
         occurrences=occurrences,
         core=core,
         title=title,
-        clock_hz=time.clock_hz if time is not None else modelled.clock_hz if modelled is not None else None,
+        clock_hz=_clock_hz(time, modelled),
         predicted=said,
         time=time,
         not_measured=why,
@@ -173,6 +170,13 @@ def _core(machine: File | None, uarch: str | None) -> tuple[str, str, Machine | 
     found = load_machine(fspath(machine))
     name = found.core.microarchitecture
     return name, f"{found.name} ({load_parameters(name).title})", found
+
+
+def _clock_hz(time: FunctionTime | None, machine: Machine | None) -> float | None:
+    """The clock at which the function was measured, else that of the machine, else unknown."""
+    if time is not None:
+        return time.clock_hz
+    return None if machine is None else machine.clock_hz
 
 
 def _time(function: Function, command: Command, progress: Callable[[str], object]) -> tuple[FunctionTime | None, str]:

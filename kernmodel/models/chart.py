@@ -453,14 +453,10 @@ def chart(
     if not wanted.told:
         return _roofs_alone(model, case, levels, bytes_meant, compute_roofs, notes)
     flops = wanted.flops
-    highest = compute_limit
-    if highest is None:
-        highest = max((roof.flop_per_second for roof in compute_roofs), default=None)
+    highest = _highest(compute_roofs) if compute_limit is None else compute_limit
     limits = sorted((one.limit for one in levels if one.limit.seconds), key=lambda limit: -limit.seconds)
     computing = _computing(case, compute_roofs, highest, flops)
-    bound = max((*limits, *computing), key=lambda limit: limit.seconds, default=None)
-    if bound is None:
-        raise InputError(f"{case.name} moves no data and computes nothing", todo="choose the loop that does the work")
+    bound = _slowest(case, (*limits, *computing))
     rate = 1 / bound.seconds
     drawn = (*compute_roofs, *own_roofs(case, flops))
     reached = case.performance if flops and case.performance is not None else flops * rate
@@ -489,6 +485,21 @@ def chart(
         unknown=unknown,
         memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,
     )
+
+
+def _highest(roofs: Sequence[ComputeRoof]) -> float | None:
+    return max((roof.flop_per_second for roof in roofs), default=None)
+
+
+def _slowest(case: Case, limits: Sequence[Limit]) -> Limit:
+    """The limit that takes most time.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not limits:
+        raise InputError(f"{case.name} moves no data and computes nothing", todo="choose the loop that does the work")
+    return max(limits, key=lambda limit: limit.seconds)
 
 
 def _unknown_levels(case: Case, levels: Sequence[LevelDemand]) -> tuple[str, ...]:

@@ -248,17 +248,13 @@ def predict(
     ]
     if streams is not None:
         machine = replace(machine, overlap=streams.overlap)
-    runs = runs or {}
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    transfers = transfer_times(machine, streams, traffic, runs)
-    terms = Terms(traffic, machine, streams, runs, outside, calls, t_ol, t_nol, transfers)
+    transfers = transfer_times(machine, streams, traffic, runs or {})
+    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, transfers)
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
-    t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    bandwidth = transfers[-1].bandwidth
-    fitted = penalties(machine, bandwidth) if bandwidth and streams is not None else ()
-    domain = machine.topology.cores_per_numa_domain
-    moved = [_incore_times(one, machine, passes)[:2] for one in (elsewhere.incores if elsewhere else ())]
+    t_ecm, t_mem, domain = levels[-1][1], transfers[-1].bandwidth_cycles, machine.topology.cores_per_numa_domain
+    fitted = _penalties(terms)
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
@@ -274,12 +270,25 @@ def predict(
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
         notes=(*_notes(incore, transfers), *_machine_notes(terms)),
-        cycles_interval=union(intervals(terms, moved, elsewhere.assumed if elsewhere else "", composed)),
+        cycles_interval=_interval(terms, elsewhere, passes, composed),
         outside=outside,
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
     )
+
+
+def _interval(terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float]) -> Interval | None:
+    """Between which values T_ECM lies; `composed` are those of compositions that experiments do not tell apart."""
+    incores, assumed = (elsewhere.incores, elsewhere.assumed) if elsewhere else ((), "")
+    moved = [_incore_times(one, terms.machine, passes)[:2] for one in incores]
+    return union(intervals(terms, moved, assumed, composed))
+
+
+def _penalties(terms: Terms) -> tuple[float, ...]:
+    """Those of cores that share the memory bandwidth; none in the textbook model, nor where no bandwidth is known."""
+    bandwidth = terms.transfers[-1].bandwidth
+    return penalties(terms.machine, bandwidth) if bandwidth and terms.streams is not None else ()
 
 
 def _machine_notes(terms: Terms) -> Iterator[Note]:

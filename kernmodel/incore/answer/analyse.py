@@ -28,6 +28,7 @@ from kernmodel.incore.answer.reasons import BlockFacts, BusyPorts, block_facts, 
 from kernmodel.incore.answer.verdict import reaching, verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
+from kernmodel.incore.dependences.data_flow import Syntax
 from kernmodel.incore.dependences.graph import Graph
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split
 from kernmodel.incore.engine.analyser import Analyser
@@ -41,6 +42,7 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 from kernmodel.uncertainty import Interval
+from kernmodel.value_types import NamedTuple
 
 PortModel = Literal["optimal", "even"]
 
@@ -84,48 +86,43 @@ def analyse(
     instructions = loop.instructions
     rows = tuple(row_of(instruction, table) for instruction in instructions)
     even = port_model == "even"
+    core = model or modelled_core(parameters, memory)
+    scope = DEPENDENCES if even else WHOLE
+    syntax: Syntax = "att" if loop.syntax == "att" else "intel"
     bounds = bounds_of(
-        instructions,
-        rows,
-        model or modelled_core(parameters, memory),
-        notion,
-        offset,
-        syntax="att" if loop.syntax == "att" else "intel",
-        scope=DEPENDENCES if even else WHOLE,
-        closing=not even,
-        places=places,
+        instructions, rows, core, notion, offset, syntax=syntax, scope=scope, closing=not even, places=places
     )
-    uses = _even_uses(bounds) if even else bounds.uses
-    graph = bounds.graph
-    lcd, lcd_shares = loop_carried(graph, bounds.cycle)
-    path, path_shares = _critical_path(graph)
-    pressure = (even_pressure if even else optimal_pressure)(uses, parameters.ports)
-    port_sums = _sums(pressure, parameters.ports)
-    throughput, binding = throughput_of(uses, rows, parameters.ports, port_sums if even else None)
-    if even:
-        facts = _facts_even(bounds, rows, uses, parameters, lcd, (throughput, binding), port_sums)
-    else:
-        facts = block_facts(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
-    verdict = verdict_of(reaching(facts.applied, facts.prediction), facts.prediction, facts.stalls)
-    retries = None if even else _retries(instructions, uses, parameters, facts.prediction)
+    return _answer(loop, parameters, rows, bounds, port_model, offset)
+
+
+def _answer(
+    loop: AssemblyLoop, parameters: Parameters, rows: Rows, bounds: Bounds, port_model: PortModel, offset: int
+) -> InCore:
+    """The answer that the bounds of a block give, each with its reason."""
+    instructions, graph, even = loop.instructions, bounds.graph, port_model == "even"
+    load = _port_load(bounds, rows, parameters.ports, even=even)
+    (lcd, lcd_shares), (path, path_shares) = loop_carried(graph, bounds.cycle), _critical_path(graph)
+    facts = _facts_even(bounds, rows, load, parameters, lcd) if even else _facts(bounds, lcd)
+    component, bound_by = verdict_of(reaching(facts.applied, facts.prediction), facts.prediction, facts.stalls)
+    retries = None if even else _retries(instructions, load.uses, parameters, facts.prediction)
     return InCore(
         microarchitecture=parameters.name,
         ports=parameters.ports,
         port_model=port_model,
-        rows=_reports(instructions, rows, pressure, uses, graph, (path_shares, lcd_shares), frozenset(bounds.fused)),
-        uses=uses,
-        port_sums=port_sums,
-        throughput=throughput,
-        binding_ports=binding,
+        rows=_reports(instructions, rows, load, graph, (path_shares, lcd_shares), frozenset(bounds.fused)),
+        uses=load.uses,
+        port_sums=load.sums,
+        throughput=load.throughput,
+        binding_ports=load.binding,
         lcd=lcd,
         critical_path=path,
         prediction=facts.prediction,
-        bound_by=verdict.bound_by,
-        reason=reason_of(verdict.component, facts),
+        bound_by=bound_by,
+        reason=reason_of(component, facts),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
-        notes=(*_notes(loop, rows, graph, parameters, notion), *_retry_notes(retries)),
-        notion=notion,
+        notes=(*_notes(loop, rows, graph, parameters, bounds.notion), *_retry_notes(retries)),
+        notion=bounds.notion,
         components=_components(bounds, facts) if ISSUE in facts.components else (),
         offset=offset,
         prediction_interval=retries,
@@ -166,32 +163,53 @@ def _retry_notes(retries: Interval | None) -> tuple[Note, ...]:
     return (Note("bank-conflicts", text, "assumption"),)
 
 
+class _PortLoad(NamedTuple):
+    """How long a pass of the block occupies the ports, in cycles.
+
+    Attributes:
+        uses: of each instruction, the ports that its uops may take.
+        pressure: of each instruction on each port; sums: of all of them on each port.
+        throughput: TP; binding: the ports that set it.
+    """
+
+    uses: Uses
+    pressure: Pressure
+    sums: tuple[float, ...]
+    throughput: float
+    binding: tuple[str, ...]
+
+
+def _port_load(bounds: Bounds, rows: Rows, ports: tuple[str, ...], *, even: bool) -> _PortLoad:
+    """By the port model: in equal shares as in the OSACA papers, or as an ideal scheduler distributes the uops."""
+    uses = _even_uses(bounds) if even else bounds.uses
+    pressure = (even_pressure if even else optimal_pressure)(uses, ports)
+    sums = _sums(pressure, ports)
+    return _PortLoad(uses, pressure, sums, *throughput_of(uses, rows, ports, sums if even else None))
+
+
 def _even_uses(bounds: Bounds) -> Uses:
     """The port usage of the OSACA papers: no macro-fusion, and branches without port."""
     templates = bounds.block.templates
     return tuple([() if template.instruction.branch else template.uses for template in templates])
 
 
-def _facts_even(
-    bounds: Bounds,
-    rows: Rows,
-    uses: Uses,
-    parameters: Parameters,
-    lcd: Chain | None,
-    throughput: tuple[float, tuple[str, ...]],
-    port_sums: Sequence[float],
-) -> BlockFacts:
+def _facts(bounds: Bounds, lcd: Chain | None) -> BlockFacts:
+    """What there is to say by all parts of the core."""
+    return block_facts(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
+
+
+def _facts_even(bounds: Bounds, rows: Rows, load: _PortLoad, parameters: Parameters, lcd: Chain | None) -> BlockFacts:
     """What there is to say by the two bounds of the OSACA papers; here `ports` holds all of TP."""
     mnemonics = tuple([template.instruction.mnemonic for template in bounds.block.templates])
     slow_forms, slow = one_at_a_time(rows)
-    cycles = {PORTS: max(*port_sums, slow, 0.0), PRECEDENCE: bounds.cycle.ratio if bounds.cycle else 0.0}
+    cycles = {PORTS: max(*load.sums, slow, 0.0), PRECEDENCE: bounds.cycle.ratio if bounds.cycle else 0.0}
 
     def busy() -> BusyPorts:
-        total, ports = throughput
+        ports = load.binding
         inside = frozenset(ports)
-        users = zip(mnemonics, uses, strict=True)
+        users = zip(mnemonics, load.uses, strict=True)
         names = tuple([name for name, row in users if any(use.ports and inside.intersection(use.ports) for use in row)])
-        return BusyPorts(total, ports, names if ports else slow_forms)
+        return BusyPorts(load.throughput, ports, names if ports else slow_forms)
 
     return BlockFacts(
         mnemonics=mnemonics,
@@ -288,8 +306,7 @@ def _chain(owners: _Lookup[int], carriers_of: _Lookup[str], edges: Sequence[Edge
 def _reports(
     instructions: Sequence[Instruction],
     rows: Rows,
-    pressure: Pressure,
-    uses: Uses,
+    load: _PortLoad,
     graph: Graph,
     shares: tuple[dict[int, float], dict[int, float]],
     fused: frozenset[int],
@@ -299,13 +316,13 @@ def _reports(
     return tuple(
         InstructionReport(
             instruction=instruction,
-            pressure=pressure[number],
+            pressure=load.pressure[number],
             latency=graph.latencies[number],
             on_critical_path=on_path.get(number),
             on_lcd=on_lcd.get(number),
             known=row is not None,
             eliminated=row is not None
-            and not uses[number]
+            and not load.uses[number]
             and (number in fused or is_done_at_rename(instruction, row)),
             source=row.source if row is not None else "",
         )

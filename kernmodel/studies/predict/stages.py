@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.machine.model import Machine
-    from kernmodel.models.ecm import EcmPrediction
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.models.outside import OutsideWork
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
@@ -507,8 +507,6 @@ class Stages:
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
-        spread = replace(case.point.kernel.spread, schedule="dynamic") if classic else case.point.kernel.spread
-
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = self._moved(case, loop, stores, active)
@@ -519,11 +517,7 @@ class Stages:
 
         prediction = predict_at(cores)
         notes = (
-            *(
-                ()
-                if shared is None or case.point.code.asm is not None
-                else (self._compiled_once(shared, by_size=layout.by_size),)
-            ),
+            *self._sharing_notes(case, shared, layout),
             *told,
             *method.nest.notes,
             *traffic.notes,
@@ -536,9 +530,7 @@ class Stages:
             *aliasing_notes(places, incore, elsewhere, loop.file),
             *(() if classic else self._placement(code, machine, case.point.code, incore, places)),
         )
-        scaled = [scale_divided(predict_at, count, machine, spread, method.nest, case.sizes) for count in scaling_cores]
-        many = cores > 1 or any(count > 1 for count in scaling_cores)
-        divided = division_notes(method.nest, spread, [made for _, made in scaled]) if many else ()
+        scaled, divided = _scaled(case, predict_at, scaling_cores)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -549,9 +541,15 @@ class Stages:
             parameters=self._core(machine)[0],
             incore=incore,
             prediction=prediction,
-            scaling=tuple(point for point, _ in scaled),
+            scaling=scaled,
             notes=tuple(dict.fromkeys((*notes, *divided))),
         )
+
+    def _sharing_notes(self, case: _Case, shared: Point | None, layout: _Layout) -> tuple[Note, ...]:
+        """That points share the code of `shared`; a listing of the user's needs no such note."""
+        if shared is None or case.point.code.asm is not None:
+            return ()
+        return (self._compiled_once(shared, by_size=layout.by_size),)
 
     def _compiled_once(self, shared: Point, *, by_size: bool) -> Note:
         """The note that points share the code of this one."""
@@ -565,6 +563,21 @@ class Stages:
             return compiled_once(shown, deciding, constants, shared.blocks, by_size=by_size)
 
         return self._onces.get((nest_key(shared.kernel, shared.blocks), by_size), find)
+
+
+def _scaled(
+    case: _Case, predict_at: Callable[[int], EcmPrediction], scaling_cores: Sequence[int]
+) -> tuple[tuple[ScalingPoint, ...], tuple[Note, ...]]:
+    """The performance on each of these numbers of cores, and how a loop that a pragma divides is spread over them.
+
+    The textbook model knows no chunks: there the cores always have equally much to do.
+    """
+    kernel, nest, machine = case.point.kernel, case.method.nest, case.method.machine
+    spread = replace(kernel.spread, schedule="dynamic") if case.point.code.classic else kernel.spread
+    found = [scale_divided(predict_at, count, machine, spread, nest, case.sizes) for count in scaling_cores]
+    many = kernel.cores > 1 or any(count > 1 for count in scaling_cores)
+    notes = division_notes(nest, spread, [made for _, made in found]) if many else ()
+    return tuple(point for point, _ in found), notes
 
 
 def _key(places: Places) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from kernmodel.traffic.conditions.paths import (
     LevelCounts,
     Lines,
     Registers,
+    UnitOfWork,
     capacity_notes,
     level_traffic,
     path_traffic,
@@ -95,13 +96,12 @@ def layer_conditions(
     sized = nest if isinstance(nest, SizedNest) else at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
     _check_question(machine, cores, safety, stores)
     prepared = sized.prepared
-    unit = unit_of_work(sized, machine.line_bytes)
-    registers = register_traffic(sized)
+    unit, registers = unit_of_work(sized, machine.line_bytes), register_traffic(sized)
     known = reuse_of(sized, machine.line_bytes, stores) if reuse is None else reuse
     given = rooms(machine, cores, safety)
-    moved = _moved(machine, given, unit.iterations, registers, known, _cached(known, machine, given))
-    moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
-    loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
+    arriving = _moved(machine, given, unit.iterations, registers, known, _cached(known, machine, given))
+    moved, evasion = _evaded(arriving, machine, cores, stores, unit.iterations)
+    loads, stored = _register_bytes(registers, unit.iterations)
     flops = prepared.nest.operations.flops_per_iteration
     conditions = layer_conditions_of(_read(known), machine, given, unit.iterations)
     return Traffic(
@@ -121,18 +121,21 @@ def layer_conditions(
         cores=cores,
         safety=safety,
         sizes=dict(sizes),
-        notes=(
-            *sized.notes,
-            *unit.notes,
-            *capacity_notes(machine, cores),
-            *register_notes(sized),
-            *moved.notes,
-            *evasion_notes(machine, evasion),
-        ),
+        notes=(*_nest_notes(sized, unit, machine, cores), *moved.notes, *evasion_notes(machine, evasion)),
         levels=moved.levels,
         stores=stores,
         evasion=evasion,
     )
+
+
+def _nest_notes(sized: SizedNest, unit: UnitOfWork, machine: Machine, cores: int) -> tuple[Note, ...]:
+    """What is to be said before it is known which lines move."""
+    return (*sized.notes, *unit.notes, *capacity_notes(machine, cores), *register_notes(sized))
+
+
+def _register_bytes(registers: Registers, unit: Fraction) -> tuple[float, float]:
+    """What a unit of work loads and stores from the core's side."""
+    return float(registers.load_bytes.value * unit), float(registers.store_bytes.value * unit)
 
 
 def _check_question(machine: Machine, cores: int, safety: float, stores: StoreMode) -> None:
