@@ -47,6 +47,7 @@ _PUBLIC = {
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),
+    "limits": ("no_limits",),
     "errors": (
         "KernmodelError",
         "InputError",

@@ -75,6 +75,7 @@ from kernmodel.errors import StrictError as StrictError
 from kernmodel.errors import ToolError as ToolError
 from kernmodel.errors import UnsupportedKernelError as UnsupportedKernelError
 from kernmodel.errors import UsageError as UsageError
+from kernmodel.limits import no_limits as no_limits
 from kernmodel.studies.predict.request import Loop as Loop
 
 __version__: str

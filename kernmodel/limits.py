@@ -112,6 +112,21 @@ def are_lifted() -> bool:
 
 
 @contextmanager
+def no_limits() -> Iterator[None]:
+    """Take on whatever is asked for within a `with`, as `--no-limits` does for a command (docs/cli.md, Limits).
+
+    >>> with km.no_limits():
+    ...     print(km.analyse_loop("unrolled.s", uarch="SKL"))
+
+    It holds for the whole process, its threads too. An answer that is made when it is asked for is to be asked for
+    within.
+    """
+    with restored():
+        lift()
+        yield
+
+
+@contextmanager
 def restored() -> Iterator[None]:
     """Put limits back at the end to what they are now."""
     global _lifted  # noqa: PLW0603

@@ -23,4 +23,7 @@ def test_limits_are_lifted_and_put_back():
         assert limit.most == math.inf
         assert not limit.exceeded(10**30)
     assert limit.exceeded(limit.default + 1)
+    with limits.no_limits():
+        assert not limit.exceeded(limit.default + 1)
+    assert limit.exceeded(limit.default + 1)
     assert not limit.exceeded(limit.default)

@@ -11,16 +11,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import pytest
 
 import kernmodel
 import kernmodel as km
-from kernmodel.cli.main import main
+from kernmodel.cli.main import commands, main
 from kernmodel.user_files import GivenText
 
 TRIAD = """
@@ -234,7 +235,7 @@ def test_public_names_are_no_modules_and_types_know_them() -> None:
 
 def test_every_function_is_asked() -> None:
     functions = {name for name in kernmodel.__all__ if inspect.isfunction(getattr(km, name))}
-    assert functions == set(QUESTIONS) | ON_THIS_HOST
+    assert functions == set(QUESTIONS) | ON_THIS_HOST | {"no_limits"}
     for name in functions:
         parameters = inspect.signature(getattr(km, name)).parameters.values()
         assert sum(one.kind is not one.VAR_KEYWORD for one in parameters) <= 9, name  # beside the sizes
@@ -255,6 +256,35 @@ def test_the_page_lists_every_function_as_it_is_and_every_option() -> None:
     for options in (km.CacheOptions, km.CodeOptions, km.CoreOptions):
         told = re.split(rf"\bkm\.{options.__name__}\(", page, maxsplit=1)[1].split(";")[0]
         assert not [field.name for field in fields(options) if f"{field.name}`" not in told], options
+
+
+def _words_of_python() -> set[str]:
+    """The names of all arguments, fields of options, and what results do."""
+    public = [getattr(km, name) for name in kernmodel.__all__]
+    results = [getattr(km.Result, name) for name in ("text", "html", "json")]
+    arguments = {
+        word for one in [*public, *results] if inspect.isfunction(one) for word in inspect.signature(one).parameters
+    }
+    return (
+        arguments | {field.name for one in public if is_dataclass(one) for field in fields(one)} | set(dir(km.Result))
+    )
+
+
+def _options(command: click.Command) -> set[str]:
+    if isinstance(command, click.Group):
+        inner = [
+            command.get_command(click.Context(command), name) for name in command.list_commands(click.Context(command))
+        ]
+        return {option for one in inner if one is not None for option in _options(one)}
+    return {max(one.opts, key=len) for one in command.params if isinstance(one, click.Option)}
+
+
+def test_every_option_has_its_place_in_python() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    told = page.split("## Where the options of the command line are")[1].split("\n## ")[0]
+    words = _words_of_python()
+    missing = {one for one in _options(commands) if one.lstrip("-").replace("-", "_") not in words}
+    assert not {one for one in missing - {"--help"} if f"`{one}`" not in told}, "write it into docs/api.md"
 
 
 @pytest.mark.thorough
