@@ -38,6 +38,8 @@ CODE = {  # most end in dec; jne
     "chain": "c5fb58c1 ffc975f8",  # vaddsd xmm0,xmm0,xmm1
     "to multiplication": "c5fb58c1 c5fb59c1 ffc975f4",  # and vmulsd xmm0,xmm0,xmm1
     "two chains": "c5fb58c1 c5eb58d1 ffc975f4",  # and vaddsd xmm2,xmm2,xmm1
+    "four chains": "c5fb58c1 c5eb58d1 c5e358d9 c5db58e1 ffc975ec",  # the same of xmm3 and xmm4
+    "through moves": "f20f58c7 660f28c8 f20f58cf 660f28c1 ffc975ec",  # addsd xmm0,xmm7; movapd xmm1,xmm0; addsd; movapd
     "wide": "c5fb58c1 62f1fd4810e3 ffc975f2",  # and vmovupd zmm4,zmm3
     "three zmm loads": "62f1fd481007 62f1fd48108f08000000 62f1fd48109710000000 4883c740 ffc975de",  # [rdi], +8, +16
     "two ymm loads": "c5fd1007 c5fd104f08 4883c720 ffc975ef",  # [rdi], +8; add rdi,32
@@ -75,9 +77,29 @@ def test_an_adder_feeds_an_adder_sooner_than_a_multiplier() -> None:
 
 
 def test_adders_of_several_chains_take_longer() -> None:
-    assert bounds("two chains", SEVERAL_CHAINS).components["precedence"] == 2
-    found = bounds("two chains")
+    assert bounds("two chains").components["precedence"] == 2  # which the adders serve at once
+    assert bounds("four chains", SEVERAL_CHAINS).components["precedence"] == 2
+    found = bounds("four chains")
     assert found.components["precedence"] == found.components["pipeline"] == 3
+
+
+def test_eliminated_moves_hand_on_what_an_adder_gives() -> None:
+    found = bounds("through moves")
+    assert found.components["precedence"] == found.components["pipeline"] == 4
+
+
+@pytest.mark.parametrize(("apart", "cycles"), [(0, 6.0), (8, 4.0)])  # measured: 6.04 and 4.08
+def test_two_loads_read_a_bank_in_a_cycle(apart: int, cycles: float) -> None:
+    code = "488b02" * 12 if not apart else "488b02 488b4a08" * 6  # mov rax,[rdx] and mov rcx,[rdx+8]
+    length = len(bytes.fromhex(code))
+    loop = bytes.fromhex(code) + bytes.fromhex("41ffc875") + (-length - 5 & 0xFF).to_bytes(1, "little")  # dec r8d; jne
+    parameters, table = core()
+    instructions = decode_bytes(loop).instructions
+    rows = [row_of(i, table) for i in instructions]
+    found = bounds_of(instructions, rows, modelled_core(parameters), "loop", 0)
+    assert found.components["pipeline"] == pytest.approx(cycles, rel=0.05)
+    free = modelled_core(with_figures(parameters, {"bytes of a bank that two loads read": None}))
+    assert bounds_of(instructions, rows, free, "loop", 0).components["pipeline"] == pytest.approx(4.0, rel=0.05)
 
 
 def test_adders_beside_wide_registers_take_longer() -> None:

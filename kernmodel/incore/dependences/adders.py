@@ -11,4 +11,4 @@ from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
 
 def adder_figures(parameters: Parameters) -> AdderParameters | None:
     """The figures of a core, None if it has none of them."""
-    return parameters.adders if any(figure is not None for figure in parameters.adders) else None
+    return None if parameters.adders == AdderParameters() else parameters.adders

@@ -19,6 +19,8 @@ from kernmodel.isa.model import Instruction
 from kernmodel.value_types import NamedTuple
 
 _DATA_PATH = "D"
+_MEETING = 2
+"""Loads of a pass from which on three may start in a cycle."""
 
 
 NO_PAGES: Mapping[int, int] = {}
@@ -70,10 +72,47 @@ def split_loads(accesses: BodyAccesses, parameters: LoadParameters, places: Plac
         elif load.size in costs:
             alike.setdefault(load.address.terms, []).append(load)
     for loads in alike.values():
-        starts = (places.base,) if loads[0].anchored else range(line)
-        found = min((_shares(loads, start, line) for start in starts), key=lambda shares: _cost(loads, shares, costs))
+        found = _shares(loads, _start(loads, costs, line, places), line)
         shares |= {load.instruction: share for load, share in zip(loads, found, strict=True) if share}
     return {instruction: share for instruction, share in shares.items() if share}
+
+
+def _start(loads: Sequence[MovingAccess], costs: Mapping[int, float], line: int, places: Places) -> int:
+    """What the addresses of some loads share, modulo a line, where that is not known."""
+    if loads[0].anchored:
+        return places.base
+    return min(range(line), key=lambda start: _cost(loads, _shares(loads, start, line), costs))
+
+
+def placed_loads(
+    accesses: BodyAccesses, parameters: LoadParameters, places: Places = AT_LINES, *, crossing: bool = True
+) -> list[Access]:
+    """Where the loads of a loop body begin modulo a line, and how they move, where three may meet in a cycle or one
+    crosses lines.
+
+    Args:
+        accesses: of the body; parameters: of the core, with its cache line; places: where the arrays lie.
+        crossing: whether loads across lines keep their port longer.
+    """
+    loads, line = accesses.moving()[0], parameters.line_bytes
+    if line is None:
+        return []
+    begins = {load.instruction: places.starts[load.instruction] for load in loads if load.instruction in places.starts}
+    alike: dict[object, list[MovingAccess]] = {}
+    for load in loads:
+        if load.instruction not in begins:
+            alike.setdefault(load.address.terms, []).append(load)
+    for own in alike.values():
+        wide = [load for load in own if load.size in parameters.splits]
+        start = _start(wide, parameters.splits, line, places) if wide else places.base if own[0].anchored else 0
+        begins |= {load.instruction: (start + load.address.constant,) for load in own}
+    made = []
+    for number, load in {load.instruction: load for load in loads}.items():
+        low, high = halves(_crossing(load, begins[number], line if crossing else None))
+        place, stride = begins[number][0] % line, load.stride % line
+        made.append(Access(number, low, high, place=place, stride=stride, size=load.size))
+    meet = len(loads) >= _MEETING or any(own.load_low or own.load_high for own in made)
+    return made if meet else []
 
 
 def _shares(loads: Sequence[MovingAccess], start: int, line: int) -> list[float]:

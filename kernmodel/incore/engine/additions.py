@@ -14,15 +14,18 @@ class Adding(NamedTuple):
     """What the additions of a block take longer than their rows say.
 
     Attributes:
-        later: by instruction that adds: cycles that an adder waits longer for it, and cycles that another unit does.
+        later: by instruction that adds, or hands on what one gives: cycles that an adder waits longer for it, and
+            cycles that another unit does.
+        passing: instructions that wait as adders do: these, and moves that are done at rename.
     """
 
     later: dict[int, tuple[float, float]]
+    passing: frozenset[int] = frozenset()
 
     def cycles(self, source: int, target: int) -> float:
         """Cycles that one instruction waits longer for the result of another."""
         found = self.later.get(source)
-        return 0.0 if found is None else found[target not in self.later]
+        return 0.0 if found is None else found[target not in self.passing]
 
 
 def adding(
@@ -39,12 +42,23 @@ def adding(
     if not latencies:
         return Adding({})
     to_adders = 0.0
-    if figures.several_chains is not None and _chains(set(latencies), owners, edges) > 1:
+    if figures.several_chains is not None and _chains(set(latencies), owners, edges) > figures.free_chains:
         to_adders = figures.several_chains
     if figures.beside_wide is not None and any(own.traits.wide for own in templates):
         to_adders = max(to_adders, figures.beside_wide)
     to_others = max(to_adders, figures.to_others or 0.0)
-    return Adding({n: (max(0.0, to_adders - own), max(0.0, to_others - own)) for n, own in latencies.items()})
+    passing = frozenset(number for number, own in enumerate(templates) if own.traits.adds or own.traits.hands_on)
+    later = {n: (max(0.0, to_adders - own), max(0.0, to_others - own)) for n, own in latencies.items()}
+    moves = passing - set(latencies)
+    more = bool(moves)
+    while more:  # what moves hand on, moves of moves among them
+        more = False
+        for edge in edges:
+            to_adder, to_other = later.get(owners[edge.source], (0.0, 0.0))
+            target = owners[edge.target]
+            if target in moves and to_other - to_adder > later.get(target, (0.0, 0.0))[1]:
+                later[target], more = (0.0, to_other - to_adder), True
+    return Adding(later, passing)
 
 
 def _chains(adders: set[int], owners: Sequence[int], edges: Sequence[Edge]) -> int:

@@ -12,7 +12,15 @@ from typing import Protocol
 from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, Forwarding, address_step, forwardings
 from kernmodel.incore.dependences.false_stores import aliased_stores
 from kernmodel.incore.dependences.forwarding import links as named_links
-from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, Places, may_split, slow_accesses, split_loads
+from kernmodel.incore.dependences.line_splits import (
+    AT_LINES,
+    Lines,
+    Places,
+    may_split,
+    placed_loads,
+    slow_accesses,
+    split_loads,
+)
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
 from kernmodel.incore.engine.interface import Answer, Engine, Look
 from kernmodel.incore.engine.layout import WHOLE, Access
@@ -218,10 +226,15 @@ class Analyser:
         """The block with its arrays at other addresses, which matters in a loop; `aliases` are those there."""
         lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
-        if block.notion != "loop" or not (splits or slow or aliases):
+        banks = block.traits & LOADS and self.core.pipeline and self.core.pipeline.memory.bank_bytes
+        if block.notion != "loop" or not (splits or slow or banks or aliases):
             return block
         shares = split_loads(block.addresses.accesses(), self.core.parameters.loads, places) if splits else {}
         accesses = _slow_accesses(block, lines, places) if slow and lines else ()
+        if banks:
+            accesses = placed_loads(
+                block.addresses.accesses(), self.core.parameters.loads, places, crossing=bool(self.core.splits)
+            )
         each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()
         look = block.look._replace(splits=each, accesses=accesses)
         if aliases:

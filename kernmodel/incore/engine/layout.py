@@ -71,6 +71,7 @@ class Core(NamedTuple):
             reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all;
             loaded_third: whether a loaded vector needs the path also in the cycle in which it is there.
         one_result: ports that give one result a cycle.
+        bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
         ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
@@ -123,6 +124,7 @@ class Core(NamedTuple):
     one_store: int = 0
     loaded_third: int = 0
     one_result: int = 0
+    bank_bytes: int = 0
     ordered_pipes: int = 0
     line_fetch: int = 0
     queued_lines: int = 0
@@ -221,7 +223,7 @@ class Times(NamedTuple):
         synchronise: of the stack engine's µop; forward: from a store's data to a load that reads them.
         shortest: by how much a forwarded load takes less than from the cache, with `forward_as_load`.
         pointer_saving: by which a load whose address was just loaded is faster.
-        to_others, several_chains, beside_wide: as in `AdderParameters`, 0 for what is as the row says.
+        to_others, several_chains, free_chains, beside_wide: as in `AdderParameters`, 0 for what is as the row says.
     """
 
     synchronise: float = 0.0
@@ -230,6 +232,7 @@ class Times(NamedTuple):
     pointer_saving: float = 0.0
     to_others: float = 0.0
     several_chains: float = 0.0
+    free_chains: float = 0.0
     beside_wide: float = 0.0
 
 
@@ -335,6 +338,8 @@ class Access(NamedTuple):
             keep their data path for a cycle longer since they cross lines.
         single: whether its stores take the first of their ports only.
         longer: cycles for which its loads keep their pipe longer in every pass.
+        place, stride, size: of its load, where it begins in the first pass, modulo a line, by how much it moves per
+            pass, and its bytes; 0 bytes where that is not known or does not matter.
     """
 
     instruction: int
@@ -344,6 +349,9 @@ class Access(NamedTuple):
     store_high: int = 0
     single: int = 0
     longer: int = 0
+    place: int = 0
+    stride: int = 0
+    size: int = 0
 
 
 class Traits(NamedTuple):
@@ -358,6 +366,7 @@ class Traits(NamedTuple):
         moves_stack, reads_stack, writes_stack: what it does with rsp, as the front end sees it.
         bars_lsd: the LSD replays no loop with it. registers: slots of the template.
         measured: whether a measured throughput holds. wide: names 512-bit registers. adds: a floating-point addition.
+        hands_on: a move that is done at rename.
         special: whether it has to do with memory or stack; uses_stack, flow_moves, flow_reads, flow_writes, pointer,
             copies: as in `Special`.
     """
@@ -386,6 +395,7 @@ class Traits(NamedTuple):
     measured: int = 0
     wide: int = 0
     adds: int = 0
+    hands_on: int = 0
     special: int = 0
     uses_stack: int = 0
     flow_moves: int = 0
@@ -470,6 +480,7 @@ class MicroOp(NamedTuple):
         registers: vector registers that its slot takes for it.
         third: it reads three vectors.
         blocks: 1 more than the number of the port that starts nothing in the cycle behind it, 0 for none.
+        place, stride, size: of a load, as in `Access`.
     """
 
     ports: int
@@ -485,6 +496,9 @@ class MicroOp(NamedTuple):
     registers: int = 0
     third: int = 0
     blocks: int = 0
+    place: int = 0
+    stride: int = 0
+    size: int = 0
 
 
 class Wait(NamedTuple):

@@ -258,6 +258,7 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
         return made
     if own.access == LOAD:
         data = own.data + access.longer
+        made = made._replace(place=access.place, stride=access.stride, size=access.size)
         return made._replace(data=data, slow_low=access.load_low, slow_high=access.load_high)
     ports = own.ports & -own.ports if access.single else own.ports
     return made._replace(ports=ports, slow_low=access.store_low, slow_high=access.store_high)

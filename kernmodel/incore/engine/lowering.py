@@ -187,6 +187,7 @@ class Lowering:
             measured=row is not None and row.throughput is not None,
             wide=isa.fills_widest(instruction),
             adds=isa.is_fp_addition(instruction),
+            hands_on=row is not None and is_eliminated_move(instruction, row),
             special=special is not None,
             uses_stack=uses_stack,
             flow_moves=flow_moves,

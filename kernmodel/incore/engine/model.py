@@ -188,6 +188,7 @@ class MemoryPipes:
         wide_store_loads: cycles for which a store of such a vector keeps one of the first group of load pipes.
         forwards: of stores to loads.
         lines: what accesses take longer to cross, None where nothing of that is known.
+        bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
     """
 
     load_latency: int
@@ -207,6 +208,7 @@ class MemoryPipes:
     wide_store_loads: int = 0
     forwards: Forwards | None = None
     lines: Lines | None = None
+    bank_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,6 +231,7 @@ def times_of(core: ModelledCore) -> Times:
         pointer_saving=graph.flows.pointer_saving,
         to_others=(adders and adders.to_others) or 0.0,
         several_chains=(adders and adders.several_chains) or 0.0,
+        free_chains=float(adders.free_chains) if adders else 0.0,
         beside_wide=(adders and adders.beside_wide) or 0.0,
     )
 
@@ -248,6 +249,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "load_scheduler": 0 if ample else pipeline.load_scheduler,
         "store_scheduler": 0 if ample else pipeline.store_scheduler,
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
+        "bank_bytes": pipeline.memory.bank_bytes if switches.data_paths else 0,
         **_schedulers(pipeline, ample),
     }
     limits = LIMITS.by_port if pipeline.by_port and pipeline.gives_ports else LIMITS
@@ -437,6 +439,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         pointer_saving=round(pointer) if loads.pointer_chasing else 0,
         pointer_reach=loads.pointer_reach,
         halved_bytes=loads.halved_bytes,
+        bank_bytes=loads.bank_bytes,
     )
     same = _same(figures, PipelineCore)
     same |= {"delivery": delivery, "memory": memory}

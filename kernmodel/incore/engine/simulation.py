@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from kernmodel.incore.engine.interface import Program
@@ -47,7 +48,7 @@ class _InFlight:
     """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known; `enters` the cycle
     from which it may start, in the scheduler that all ports share."""
 
-    __slots__ = ("base", "done", "enters", "id", "known", "pending", "port", "ready", "scheduler", "slow")
+    __slots__ = ("banks", "base", "done", "enters", "id", "known", "pending", "port", "ready", "scheduler", "slow")
 
     def __init__(self, number: int, now: int) -> None:
         self.id = number
@@ -59,11 +60,28 @@ class _InFlight:
         self.port = -1
         self.scheduler = 0
         self.slow = 0
+        self.banks = 0
+
+
+def _banks(microop: MicroOp, executed: int, bank_bytes: int) -> int:
+    """The banks of the cache that a load reads in a pass, as bits; none where that does not matter."""
+    if not microop.size or not bank_bytes:
+        return 0
+    begin = (microop.place + microop.stride * (executed % PHASES)) % PHASES
+    touched = range(begin // bank_bytes, (begin + microop.size - 1) // bank_bytes + 1)
+    return sum({1 << bank % (PHASES // bank_bytes) for bank in touched})
+
+
+def _phases(microop: MicroOp, bank_bytes: int) -> int:
+    """Passes after which a µop stands at the same place in a line again."""
+    if microop.slow_low or microop.slow_high:
+        return PHASES
+    return PHASES // gcd(microop.stride, PHASES) if microop.size and bank_bytes else 1
 
 
 def _takes_all(x: _InFlight, microop: MicroOp) -> bool:
     """Whether an access goes to two lines at once, by all its pipes."""
-    return bool(x.slow and microop.data == 1 and microop.ports & (microop.ports - 1))
+    return bool(x.slow and not x.banks and microop.data == 1 and microop.ports & (microop.ports - 1))
 
 
 def _seen(x: _InFlight, operand: int) -> int:
@@ -90,7 +108,7 @@ class Pipeline:
                 self.users[microop].append((u, passes, cycles))
         self.ports = range(max(m[0] for m in self.microops).bit_length())
         self.by_port = bool(self.core.by_port and self.core.issue_ports)
-        self.phased = any(m.slow_low or m.slow_high for m in self.microops)
+        self.phases = max(_phases(m, self.core.bank_bytes) for m in self.microops)
         self.kinds = [sum(m[0] >> port & 1 for m in self.microops) for port in self.ports]
         self._start()
 
@@ -121,11 +139,15 @@ class Pipeline:
         self.data_free = [0] * len(self.ports)
         self.back = [0] * PORTS
         self.results = [0] * len(self.ports)
+        self.read_once = self.read_twice = 0
         self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
+        slow = [] if self.core.bank_bytes else slow
         used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.pipes |= {port for port in self.ports if (used & self.core.ordered_pipes) >> port & 1}
+        placed = [m.ports for m in self.microops if m.size and self.core.bank_bytes]
+        self.banked = {port for port in self.ports if any(ports >> port & 1 for ports in placed)}
         self.delivered = self.entries_issued = 0
         self.stopped, self.resumed = False, 0
         self.fetched = self.predecoded = self.decoded = 0
@@ -310,9 +332,32 @@ class Pipeline:
             self.back[lender] = self.now + 1
         return True
 
+    def _reads_banks(self, x: _InFlight) -> bool:
+        """Read the banks of the cache that a load needs; False where two loads of this cycle read one of them."""
+        if x.banks & self.read_twice:
+            return False
+        self.read_twice |= self.read_once & x.banks
+        self.read_once |= x.banks
+        return True
+
+    def _dispatch_loads(self) -> None:
+        """Where loads meet in banks of the cache, the oldest of each port starts, those that are older first; one that
+        finds a bank read twice waits, and its port with it, as does the second one that crosses lines."""
+        self.read_once = self.read_twice = crossed = 0
+        left = set(self.banked)
+        for x in list(self.ready) if left else ():
+            if x.port in left:
+                left.discard(x.port)
+                microop = self.microops[x.id % self.core.microops]
+                if self._can_dispatch(microop, x.port) and not x.slow & crossed and self._reads_banks(x):
+                    crossed |= x.slow
+                    self._dispatch(x, microop)
+
     def _dispatch_bound(self) -> None:
         self._dispatch_in_order()
-        for port in (port for port in self.ports if port not in self.pipes and self.back[port] <= self.now):
+        self._dispatch_loads()
+        passed = self.pipes | self.banked
+        for port in (port for port in self.ports if port not in passed and self.back[port] <= self.now):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(microop, port):
@@ -462,6 +507,7 @@ class Pipeline:
         microop = self.microops[u]
         ports = microop.ports
         x.slow = (microop.slow_low & _LOW | (microop.slow_high & _LOW) << 32) >> executed % PHASES & 1
+        x.banks = _banks(microop, executed, self.core.bank_bytes)
         x.scheduler = microop.scheduler
         if ports:
             x.ready += self.core.dispatch_delay
@@ -722,7 +768,7 @@ class Pipeline:
             self.microcode_left,
             (self.predecode_step, self.decoded % core.units, *history) if self.decoding else (),
             tuple(self.turn),
-            self.passes_issued() % PHASES if self.phased else 0,
+            self.passes_issued() % self.phases,
             len(self.queue),
             self._coming(),
             self.opened if core.line_fetch & LINES else 0,

@@ -78,6 +78,8 @@ class Uop(NamedTuple):
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
         if core.by_port and self.role in ("load", "store data"):
             access = LOAD if self.role == "load" else STORE
+        elif core.memory.bank_bytes and self.role == "load":
+            access = LOAD
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
         elif self.role in ("store address", "store data") and core.store_scheduler:

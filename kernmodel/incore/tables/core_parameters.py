@@ -189,6 +189,8 @@ class LoadParameters(NamedTuple):
         page_split: cycles for which a load across pages takes them beyond that.
         retried: the first cache is made of banks of which no source tells number and width, and a load that finds its
             bank taken is tried once more.
+        bank_bytes: of the banks of the first cache, each of which two loads may read in a cycle; 0 where any number
+            may, or it is not known.
         aliased_stores: so many stores before a load may still be in flight when it is compared with them by the last 12
             bits of the address; 0 where loads wait for none but those that they read.
     """
@@ -204,6 +206,7 @@ class LoadParameters(NamedTuple):
     page_split: Annotated[float, Figure("page-split load", _TIME)] = 0.0
     line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
     retried: Annotated[bool, Figure("loads retried at taken banks", _FLAG)] = False
+    bank_bytes: Annotated[int, Figure("bytes of a bank that two loads read", PowerOfTwo(64))] = 0
     aliased_stores: Annotated[int, Figure("stores that alias loads", Integer(0, 1 << 16))] = 0
 
     @property
@@ -241,12 +244,14 @@ class AdderParameters(NamedTuple):
 
     Attributes:
         to_others: to a unit that is no adder.
-        several_chains: to an adder where additions are in several loop-carried chains.
+        several_chains: to an adder where additions are in more loop-carried chains than `free_chains`.
+        free_chains: of which the adders serve so many without delay.
         beside_wide: to an adder where the block has 512-bit registers.
     """
 
     to_others: Annotated[float | None, Figure("adder to other units", _TIME)] = None
     several_chains: Annotated[float | None, Figure("adders with several chains", _TIME)] = None
+    free_chains: Annotated[int, Figure("chains that adders serve at once", Integer(1, 100))] = 1
     beside_wide: Annotated[float | None, Figure("adders beside 512-bit µops", _TIME)] = None
 
 

@@ -102,9 +102,10 @@ int hit_by_erratum(const Block *b, const Unit *unit);
 /* Cycles that one instruction waits longer for the result of another. */
 static inline double waits_longer(const Block *b, int32_t source, int32_t target)
 {
-    if (!b->later || !b->known[source]->template->is.adds)
+    if (!b->later)
         return 0.0;
-    return b->known[target]->template->is.adds ? b->later[source].to_adders : b->later[source].to_others;
+    const Traits *to = &b->known[target]->template->is;
+    return to->adds || to->hands_on ? b->later[source].to_adders : b->later[source].to_others;
 }
 
 static inline int32_t divided_up(int64_t dividend, int32_t divisor) { return (int32_t)((dividend + divisor - 1) / divisor); }

@@ -263,6 +263,22 @@ static int32_t count_adding_chains(const Block *b, uint8_t *marks)
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
+/* Moves that are done at rename hand on what an addition gives, moves of moves, too. */
+static void hand_on(const Block *b, Later *later)
+{
+    for (int more = 1; more;) {
+        more = 0;
+        for (int32_t e = 0; e < b->edge_count; e++) {
+            const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
+            const double longer = later[source].to_others - later[source].to_adders;
+            if (b->known[target]->template->is.hands_on && longer > later[target].to_others) {
+                later[target] = (Later){0.0, longer};
+                more = 1;
+            }
+        }
+    }
+}
+
 static int delay_additions(Block *b)
 {
     const Times *times = &b->machine->times;
@@ -277,13 +293,15 @@ static int delay_additions(Block *b)
     Later *later = arena_take(b->arena, b->count, sizeof(Later));
     if (!marks || !later)
         return NO_MEMORY;
-    const double several = times->several_chains > 0.0 && count_adding_chains(b, marks) > 1 ? times->several_chains : 0.0;
+    const double several = times->several_chains > 0.0 && count_adding_chains(b, marks) > times->free_chains ? times->several_chains : 0.0;
     const double to_adders = wide ? larger(several, times->beside_wide) : several;
     const double to_others = larger(to_adders, times->to_others);
     for (int32_t n = 0; n < b->count; n++) {
-        const double own = b->known[n]->template->takes.addition;
-        later[n] = (Later){larger(0.0, to_adders - own), larger(0.0, to_others - own)};
+        const Template *own = b->known[n]->template;
+        const double given = own->takes.addition;
+        later[n] = own->is.adds ? (Later){larger(0.0, to_adders - given), larger(0.0, to_others - given)} : (Later){0.0, 0.0};
     }
+    hand_on(b, later);
     b->later = later;
     for (int32_t e = 0; e < b->edge_count; e++) {
         const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];

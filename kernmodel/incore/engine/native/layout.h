@@ -22,15 +22,15 @@ typedef struct {
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
         rotating[4], gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8],
-        scheduler_of[20], borrowed[20], one_store, loaded_third, one_result, ordered_pipes, line_fetch, queued_lines,
-        redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes,
-        steady_cycles, floor_cycles, again_cycles;
+        scheduler_of[20], borrowed[20], one_store, loaded_third, one_result, bank_bytes, ordered_pipes, line_fetch,
+        queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles,
+        least_passes, steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {
     int32_t known, unit, decoded, microcoded, slots, complex, simple, ends_group, joined_slots, fusible, jumps_low,
         jumps_high, fusing_flags, branch, jump, flags, moves_stack, reads_stack, writes_stack, bars_lsd, registers,
-        measured, wide, adds, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies;
+        measured, wide, adds, hands_on, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies;
 } Traits;
 
 typedef struct {
@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct {
     int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers,
-        third, blocks;
+        third, blocks, place, stride, size;
 } MicroOp;
 
 typedef struct {
@@ -68,7 +68,7 @@ typedef struct {
 } Figures;
 
 typedef struct {
-    double synchronise, forward, shortest, pointer_saving, to_others, several_chains, beside_wide;
+    double synchronise, forward, shortest, pointer_saving, to_others, several_chains, free_chains, beside_wide;
 } Times;
 
 typedef struct {
@@ -80,7 +80,7 @@ typedef struct {
 } Link;
 
 typedef struct {
-    int32_t instruction, load_low, load_high, store_low, store_high, single, longer;
+    int32_t instruction, load_low, load_high, store_low, store_high, single, longer, place, stride, size;
 } Access;
 
 typedef struct {

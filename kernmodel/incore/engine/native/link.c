@@ -433,8 +433,12 @@ static void place_access(MicroOp *m, int32_t kind, const Access *own)
     m->slow_high = stores ? own->store_high : own->load_high;
     if (stores && own->single)
         m->ports &= -m->ports;
-    if (!stores)
+    if (!stores) {
         m->data += own->longer;
+        m->place = own->place;
+        m->stride = own->stride;
+        m->size = own->size;
+    }
 }
 
 static int write_microops(Linker *l)

@@ -16,17 +16,18 @@ enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEA
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
-    int32_t redirects, third, blocks;
+    int32_t redirects, third, blocks, place, stride, size;
 } Op;
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
-   entry; `slow`: its data path is kept one cycle longer; `enters`: cycle from which it may start, if it is in the scheduler
+   entry; `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from which it may start, if it is in the scheduler
    that all ports share, else before all cycles. As large as a power of two, so that its place is found by shifting. */
 typedef struct {
     int64_t id, base, ready, done;
     const Op *op;
     int32_t pending, next;
-    int16_t port, known, scheduler, slow;
+    int8_t port, known, scheduler, slow;
+    uint32_t banks;
     int64_t enters;
 } Instance;
 
@@ -88,6 +89,7 @@ typedef struct {
     int64_t divider_free, alone_free, data_free[PORTS];
     uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from this cycle on */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
+    uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
@@ -230,7 +232,7 @@ INLINE void retire(Sim *s, const int plain)
 }
 
 /* Whether an access goes to two lines at once, by all its pipes. */
-static int takes_all(const Instance *x, const Op *m) { return x->slow && m->data == 1 && (m->ports & (m->ports - 1)); }
+static int takes_all(const Instance *x, const Op *m) { return x->slow && !x->banks && m->data == 1 && (m->ports & (m->ports - 1)); }
 
 static int can_dispatch(const Sim *s, const Op *m, int32_t port)
 {
@@ -326,7 +328,7 @@ static void dispatch_in_order(Sim *s)
         take_out(s, x->port, s->first_ready[x->port]);
         s->counters[x->port]--;
         s->counters[port]++;
-        x->port = (int16_t)port;
+        x->port = (int8_t)port;
         dispatch(s, x, m, port, 0);
     }
 }
@@ -383,11 +385,56 @@ static int take_paths(Sim *s, int32_t port)
     return 1;
 }
 
+/* Read the banks of the cache that a load needs; 0 where two loads of this cycle read one of them. */
+static int reads_banks(Sim *s, const Instance *x)
+{
+    if (x->banks & s->read_twice)
+        return 0;
+    s->read_twice |= s->read_once & x->banks;
+    s->read_once |= x->banks;
+    return 1;
+}
+
+/* The banks that a load reads in the pass that issues. */
+static uint32_t banks_of(const Sim *s, const Op *m)
+{
+    const int32_t bytes = s->core->bank_bytes, count = PHASES / bytes, begin = (m->place + m->stride * s->phase) % PHASES;
+    uint32_t found = 0;
+    for (int32_t bank = begin / bytes; bank <= (begin + m->size - 1) / bytes && bank < begin / bytes + count; bank++)
+        found |= 1u << bank % count;
+    return found;
+}
+
+/* Where loads meet in banks of the cache, the oldest of each port starts, those that are older first; one that finds a bank
+   read twice waits, and its port with it, as does the second one that crosses lines. */
+INLINE void dispatch_loads(Sim *s, const int plain)
+{
+    int crossed = 0;
+    s->read_once = s->read_twice = 0;
+    for (uint32_t left = s->waiting & s->banked; left;) {
+        int32_t port = __builtin_ctz(left);
+        for (uint32_t rest = left & (left - 1); rest; rest &= rest - 1) {
+            const int32_t other = __builtin_ctz(rest);
+            if (s->ready[other][s->first_ready[other]] < s->ready[port][s->first_ready[port]])
+                port = other;
+        }
+        left &= ~(1u << port);
+        Instance *x = instance(s, s->ready[port][s->first_ready[port]]);
+        if (can_dispatch(s, x->op, port) && !(x->slow && crossed) && reads_banks(s, x)) {
+            crossed |= x->slow;
+            take_out(s, port, s->first_ready[port]);
+            dispatch(s, x, x->op, port, plain);
+        }
+    }
+}
+
 INLINE void dispatch_bound(Sim *s, const int plain)
 {
     if (!plain && s->pipes)
         dispatch_in_order(s);
-    for (uint32_t rest = plain ? s->waiting : s->waiting & ~s->pipes; rest; rest &= rest - 1) {
+    if (s->banked)
+        dispatch_loads(s, plain);
+    for (uint32_t rest = s->waiting & ~s->banked & (plain ? ~0u : ~s->pipes); rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
         if (!plain && s->back[port] > s->now)
             continue;
@@ -574,8 +621,8 @@ static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 
 static void take_entry(Sim *s, Instance *x, int32_t port)
 {
-    x->port = (int16_t)port;
-    x->scheduler = (int16_t)s->core->scheduler_of[port];
+    x->port = (int8_t)port;
+    x->scheduler = (int8_t)s->core->scheduler_of[port];
     s->counters[port]++;
     s->scheduled[x->scheduler]++;
     take_room(s, x->scheduler);
@@ -680,8 +727,9 @@ INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
     x->base = x->done = 0;
     x->known = 0;
     x->port = -1;
-    x->slow = (int16_t)(m->slow >> s->phase & 1);
-    x->scheduler = (int16_t)m->scheduler;
+    x->slow = (int8_t)(m->slow >> s->phase & 1);
+    x->banks = m->size ? banks_of(s, m) : 0;
+    x->scheduler = (int8_t)m->scheduler;
     x->ready = s->now + (m->ports ? c->dispatch_delay : 0);
     x->enters = (!plain && c->by_port) || !m->ports ? BEFORE_ALL : x->ready;
     s->microops_issued = id + 1;
@@ -1189,6 +1237,15 @@ static int32_t rotation_of(const Core *c, int32_t ports)
     return -1;
 }
 
+/* Passes after which a µop stands at the same place in a line again. */
+static int32_t phases_of(const Op *m)
+{
+    int32_t phases = m->slow ? PHASES : 1;
+    for (int32_t place = m->stride % PHASES; !m->slow && m->size && place; place = (place + m->stride) % PHASES)
+        phases++;
+    return phases;
+}
+
 /* The µops, with whom each waits for and who waits for it. */
 static int make_ops(Sim *s, const Program *program)
 {
@@ -1212,10 +1269,12 @@ static int make_ops(Sim *s, const Program *program)
                       alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
                       m[u + 1].first_wait, 0, 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third,
-                      m[u].blocks};
-        s->phases = ops[u].slow ? PHASES : s->phases;
+                      m[u].blocks, m[u].place, m[u].stride, c->bank_bytes ? m[u].size : 0};
+        const int32_t own = phases_of(&ops[u]);
+        s->phases = own > s->phases ? own : s->phases;
         s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
-        s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
+        s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
+        s->pipes |= ops[u].slow && !c->bank_bytes && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */

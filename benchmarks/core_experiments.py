@@ -1,0 +1,149 @@
+"""What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code.
+
+    python benchmarks/core_experiments.py [--samples N] [--core NAME]
+
+Each line is one loop: what it is, its cycles per pass here, and what the model of a core says of it. A loop is bound by
+the mechanism that its heading names and by nothing else, so that a figure of a parameter file can be read off it. Where
+other work shares the host, run it again: the least of many samples counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from timed_code import compiled, cycle_ticks, declare
+
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
+from kernmodel.incore.dependences.line_splits import Places
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
+
+PASSES = 120
+"""Of the shorter of the two calls whose difference counts."""
+_LINE = 64
+_VECTORS = ", ".join(f'"xmm{number}"' for number in range(16))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A loop: its heading, what it is, its lines in Intel syntax, bytes by which it walks, its address modulo 64."""
+
+    heading: str
+    name: str
+    lines: tuple[str, ...]
+    step: int = 0
+    offset: int = 0
+
+    def text(self, *, around: bool) -> str:
+        """Its body and end. r8 counts passes up to r9, rax walks from the array at rdx; `around`: in 1 KiB, as
+        where it is timed, not where its addresses are to be known."""
+        walk = (f"add rax, {self.step}", *(("and eax, 1023",) if around else ())) if self.step else ()
+        return "\n".join([*self.lines, *walk, "add r8, 1", "cmp r8, r9", "jne 1b"])
+
+
+def _loads(offsets: Sequence[int], register: str = "r1{}", move: str = "mov") -> tuple[str, ...]:
+    return tuple(f"{move} {register.format(n % 4)}, [rdx+{offset}]" for n, offset in enumerate(offsets))
+
+
+def experiments() -> Iterator[Experiment]:
+    """All of them."""
+    banks = {
+        "one address": [0] * 12,
+        "8 bytes apart": [0, 8] * 6,
+        "one in 4": [0, 0, 0, 8] * 3,
+        "one in 5": [0, 0, 0, 0, 8] * 3,
+    }
+    for name, offsets in {**banks, "4 bytes apart": [0, 4] * 6}.items():
+        wide = name != "4 bytes apart"
+        loads = _loads(offsets, "r1{}" if wide else "r1{}d")
+        yield Experiment("banks", f"{len(offsets)} loads of {64 if wide else 32} bits, {name}", loads)
+    for register, size in (("xmm", 16), ("ymm", 32)):
+        for count in (6, 9, 12):
+            lines = [f"vmovups {register}{n}, [rdx+rax+{4352 * (n % 3) + size * (n // 3)}]" for n in range(count)]
+            name = f"{count} loads of {8 * size} bits from three arrays"
+            yield Experiment("walks", name, tuple(lines), size * (count // 3))
+    for register, size in (("xmm", 16), ("ymm", 32), ("zmm", 64)):
+        for count in (1, 3, 5, 7, 9):
+            places = [64 - size // 2, *(128 * n + 32 * (n % 2) * (size < 64) for n in range(1, count))]
+            yield Experiment(
+                "across lines", f"one of {count} loads of {8 * size} bits", _loads(places, register + "{}", "vmovups")
+            )
+    for count in range(1, 7):
+        lines = [f"vaddps ymm{n}, ymm{n}, ymm15" for n in range(count)]
+        yield Experiment("adders", f"{count} chains in registers", tuple(lines))
+    for count in range(1, 6):
+        lines = [f"vaddps ymm{n}, ymm{n}, [rdx+rax+{32 * n}]" for n in range(count)]
+        yield Experiment("adders", f"{count} chains over a walk", tuple(lines), 32 * count)
+    yield Experiment(
+        "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
+    )
+    for count in (2, 3, 4, 5, 7):
+        for offset in (0, 56):
+            nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
+            yield Experiment("lines of code", f"{count} µops at {offset}", nops, offset=offset)
+
+
+def function(number: int, experiment: Experiment) -> str:
+    """C that runs the loop so often and returns ticks."""
+    body = "".join(f'"{line}\\n"\n' for line in experiment.text(around=True).splitlines())
+    return f"""
+uint64_t experiment{number}(char *memory, long passes)
+{{
+    uint64_t begin = now();
+    __asm__ volatile(".intel_syntax noprefix\\n"
+        "mov rdx, %0\\n mov r9, %1\\n xor r8d, r8d\\n xor eax, eax\\n vzeroall\\n"
+        "jmp 1f\\n .p2align 6\\n .fill {experiment.offset}, 1, 0x90\\n 1:\\n"
+        {body}
+        "vzeroupper\\n .att_syntax\\n" :: "r"(memory), "r"(passes)
+        : "rax", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "memory", "cc", {_VECTORS});
+    return now() - begin;
+}}
+"""
+
+
+def predicted(experiment: Experiment, table: InstructionTable) -> float:
+    """What the model of a core says of the loop."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made, code = (Path(folder) / name for name in ("loop.s", "loop.o", "loop.bin"))
+        source.write_text(f".intel_syntax noprefix\n1:\n{experiment.text(around=False)}\n")
+        subprocess.run(["as", "-o", made, source], check=True)
+        subprocess.run(["objcopy", "-O", "binary", "-j", ".text", made, code], check=True)
+        listing = decode_bytes(code.read_bytes())
+    body = AssemblyLoop(listing.instructions, listing.isa, "binary", "", "", None, (), "", "marked", ())
+    loads = BodyAccesses([address_step(own) for own in listing.instructions]).moving()[0]
+    places = Places(starts={load.instruction: (load.address.constant % _LINE,) for load in loads})
+    return analyse(body, table.parameters, table, offset=experiment.offset, places=places).prediction
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=400)
+    parser.add_argument("--core", default="RWC")
+    options = parser.parse_args(arguments)
+    table = InstructionTable.open(load_parameters(options.core))
+    chosen = list(experiments())
+    made = compiled("".join(function(number, own) for number, own in enumerate(chosen)), "-mavx512f")
+    memory = ctypes.create_string_buffer(1 << 17)
+    start = (ctypes.addressof(memory) + 4095) & ~4095
+    cycle = cycle_ticks(made, options.samples)
+    for number, own in enumerate(chosen):
+        declare(made, f"experiment{number}", ctypes.c_void_p, ctypes.c_long)
+        run = getattr(made, f"experiment{number}")
+        short, long = (min(run(start, n) for _ in range(options.samples)) for n in (PASSES, 2 * PASSES))
+        measured = (long - short) / PASSES / cycle
+        print(f"{own.heading:14} {own.name:42} {measured:6.2f}  {predicted(own, table):6.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
