@@ -67,6 +67,9 @@ def experiments() -> Iterator[Experiment]:
         wide = name != "4 bytes apart"
         loads = _loads(offsets, "r1{}" if wide else "r1{}d")
         yield Experiment("banks", f"{len(offsets)} loads of {64 if wide else 32} bits, {name}", loads)
+    for lines in ("AA", "AB", "ABAB", "AABB", "ABA", "AAAB"):
+        places = [64 * (line == "B") + 8 * lines[:n].count(line) for n, line in enumerate(lines)]
+        yield Experiment("stores", f"to lines {', '.join(lines)}", tuple(f"mov [rdx+{own}], r10" for own in places))
     for register, size in (("xmm", 16), ("ymm", 32)):
         for count in (6, 9, 12):
             lines = [f"vmovups {register}{n}, [rdx+rax+{4352 * (n % 3) + size * (n // 3)}]" for n in range(count)]

@@ -102,6 +102,18 @@ def test_two_loads_read_a_bank_in_a_cycle(apart: int, cycles: float) -> None:
     assert bounds_of(instructions, rows, free, "loop", 0).components["pipeline"] == pytest.approx(4.0, rel=0.05)
 
 
+@pytest.mark.parametrize(("lines", "cycles"), [("AA", 1), ("AB", 2), ("ABAB", 4), ("AABB", 2), ("ABA", 2), ("AAAB", 3)])
+def test_two_stores_of_a_cycle_go_to_one_line(lines: str, cycles: float) -> None:
+    places = [64 * (line == "B") + 8 * lines[:n].count(line) for n, line in enumerate(lines)]
+    stores = b"".join(bytes.fromhex("48894a") + bytes([place]) for place in places)  # mov [rdx+place],rcx
+    loop = stores + bytes.fromhex("41ffc875") + (-len(stores) - 5 & 0xFF).to_bytes(1, "little")  # dec r8d; jne
+    parameters, table = core()
+    instructions = decode_bytes(loop).instructions
+    rows = [row_of(i, table) for i in instructions]  # measured: 1.0, 2.0, 4.0, 2.0, 2.0, 3.0
+    found = bounds_of(instructions, rows, modelled_core(parameters), "loop", 0)
+    assert found.components["pipeline"] == pytest.approx(cycles, rel=0.02)
+
+
 def test_adders_beside_wide_registers_take_longer() -> None:
     assert bounds("wide", BESIDE_WIDE).components["precedence"] == 2
     assert bounds("wide").components["precedence"] == pytest.approx(3.4)

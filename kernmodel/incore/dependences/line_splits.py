@@ -84,17 +84,17 @@ def _start(loads: Sequence[MovingAccess], costs: Mapping[int, float], line: int,
     return min(range(line), key=lambda start: _cost(loads, _shares(loads, start, line), costs))
 
 
-def placed_loads(
+def placed_accesses(
     accesses: BodyAccesses, parameters: LoadParameters, places: Places = AT_LINES, *, crossing: bool = True
 ) -> list[Access]:
     """Where the loads of a loop body begin modulo a line, and how they move, where three may meet in a cycle or one
-    crosses lines.
+    crosses lines, and the stores that mostly enter the cache alone.
 
     Args:
         accesses: of the body; parameters: of the core, with its cache line; places: where the arrays lie.
         crossing: whether loads across lines keep their port longer.
     """
-    loads, line = accesses.moving()[0], parameters.line_bytes
+    (loads, stores), line = accesses.moving(), parameters.line_bytes
     if line is None:
         return []
     begins = {load.instruction: places.starts[load.instruction] for load in loads if load.instruction in places.starts}
@@ -112,7 +112,32 @@ def placed_loads(
         place, stride = begins[number][0] % line, load.stride % line
         made.append(Access(number, low, high, place=place, stride=stride, size=load.size))
     meet = len(loads) >= _MEETING or any(own.load_low or own.load_high for own in made)
-    return made if meet else []
+    placed = {own.instruction: own for own in made} if meet else {}
+    for number in _stored_alone(stores, line, places) if parameters.paired_stores else ():
+        placed[number] = placed.get(number, Access(number))._replace(single=1)
+    return [placed[number] for number in sorted(placed)]
+
+
+def _stored_alone(stores: Sequence[MovingAccess], line: int, places: Places) -> list[int]:
+    """The stores that in most passes enter the cache in a cycle of their own: two that follow one another in the code
+    share a cycle if they go to one line. Those of a whole line have no part in it."""
+    narrow = [store for store in stores if store.size < line]
+    if len(narrow) < _MEETING:
+        return []
+    lines = []
+    for passed in range(PHASES):
+        for store in narrow:
+            given = places.starts.get(store.instruction)
+            begin = given[0] - store.address.constant if given else places.base if store.anchored else 0
+            place = (begin % line + store.address.constant + store.stride * passed) // line
+            lines.append((store.instruction, store.address.terms, place))
+    alone = dict.fromkeys((store.instruction for store in narrow), 0)
+    place = 0
+    while place < len(lines):
+        together = place + 1 < len(lines) and lines[place][1:] == lines[place + 1][1:]
+        alone[lines[place][0]] += not together
+        place += 1 + together
+    return [number for number, passes in alone.items() if 2 * passes > PHASES]
 
 
 def _shares(loads: Sequence[MovingAccess], start: int, line: int) -> list[float]:

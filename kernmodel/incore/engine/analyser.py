@@ -17,7 +17,7 @@ from kernmodel.incore.dependences.line_splits import (
     Lines,
     Places,
     may_split,
-    placed_loads,
+    placed_accesses,
     slow_accesses,
     split_loads,
 )
@@ -226,13 +226,13 @@ class Analyser:
         """The block with its arrays at other addresses, which matters in a loop; `aliases` are those there."""
         lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
-        banks = block.traits & LOADS and self.core.pipeline and self.core.pipeline.memory.bank_bytes
-        if block.notion != "loop" or not (splits or slow or banks or aliases):
+        placed = block.traits & (LOADS | STORES) and self.core.pipeline and self.core.pipeline.memory.placed
+        if block.notion != "loop" or not (splits or slow or placed or aliases):
             return block
         shares = split_loads(block.addresses.accesses(), self.core.parameters.loads, places) if splits else {}
         accesses = _slow_accesses(block, lines, places) if slow and lines else ()
-        if banks:
-            accesses = placed_loads(
+        if placed:
+            accesses = placed_accesses(
                 block.addresses.accesses(), self.core.parameters.loads, places, crossing=bool(self.core.splits)
             )
         each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()

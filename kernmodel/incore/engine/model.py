@@ -189,6 +189,7 @@ class MemoryPipes:
         forwards: of stores to loads.
         lines: what accesses take longer to cross, None where nothing of that is known.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
+        placed: whether it matters to loads, or to pairs of stores, where in a line they are.
     """
 
     load_latency: int
@@ -209,6 +210,7 @@ class MemoryPipes:
     forwards: Forwards | None = None
     lines: Lines | None = None
     bank_bytes: int = 0
+    placed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

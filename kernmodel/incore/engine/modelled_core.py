@@ -440,6 +440,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         pointer_reach=loads.pointer_reach,
         halved_bytes=loads.halved_bytes,
         bank_bytes=loads.bank_bytes,
+        placed=bool(loads.bank_bytes or loads.paired_stores),
     )
     same = _same(figures, PipelineCore)
     same |= {"delivery": delivery, "memory": memory}

@@ -76,10 +76,8 @@ class Uop(NamedTuple):
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
-        if core.by_port and self.role in ("load", "store data"):
+        if (core.by_port or core.memory.placed) and self.role in ("load", "store data"):
             access = LOAD if self.role == "load" else STORE
-        elif core.memory.bank_bytes and self.role == "load":
-            access = LOAD
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
         elif self.role in ("store address", "store data") and core.store_scheduler:

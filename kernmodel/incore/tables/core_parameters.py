@@ -191,6 +191,7 @@ class LoadParameters(NamedTuple):
             bank taken is tried once more.
         bank_bytes: of the banks of the first cache, each of which two loads may read in a cycle; 0 where any number
             may, or it is not known.
+        paired_stores: a cycle takes one store into the first cache, or two that follow one another to the same line.
         aliased_stores: so many stores before a load may still be in flight when it is compared with them by the last 12
             bits of the address; 0 where loads wait for none but those that they read.
     """
@@ -207,6 +208,7 @@ class LoadParameters(NamedTuple):
     line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
     retried: Annotated[bool, Figure("loads retried at taken banks", _FLAG)] = False
     bank_bytes: Annotated[int, Figure("bytes of a bank that two loads read", PowerOfTwo(64))] = 0
+    paired_stores: Annotated[bool, Figure("stores of a cycle share a line", _FLAG)] = False
     aliased_stores: Annotated[int, Figure("stores that alias loads", Integer(0, 1 << 16))] = 0
 
     @property
