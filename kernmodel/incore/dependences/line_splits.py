@@ -180,7 +180,7 @@ class Lines(NamedTuple):
 
     Attributes:
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
-        grouped: whether a group of vector stores costs half a cycle more.
+        grouped: vector stores without a load between them from which on they cost half a cycle more, 0 for none.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
             line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none;
             halves_together: but where a pass has no more of them than this, which start in one cycle.
@@ -189,7 +189,7 @@ class Lines(NamedTuple):
 
     line_bytes: int
     block_bytes: int | None
-    grouped: bool = False
+    grouped: int = 0
     whole_lines: int = 0
     half_lines: int = 0
     halves_together: int = 0
@@ -296,7 +296,8 @@ def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines
     return [
         next((kinds[place - back][0] for back in range(1, len(kinds)) if kinds[place - back][1] == "load"), number)
         for place, (number, kind) in enumerate(kinds)
-        if kind == "store" and kinds[place - 1][1] != "store" and kinds[(place + 1) % len(kinds)][1] == "store"
+        if kinds[place - 1][1] != "store"
+        and all(kinds[(place + more) % len(kinds)][1] == "store" for more in range(lines.grouped))
     ]
 
 

@@ -50,6 +50,8 @@ _SIZES = {
     "rooms": SCHEDULERS,
     "scheduler_of": PORTS,
     "borrowed": PORTS,
+    "load_ports": GROUPS,
+    "most_loads": GROUPS,
 }
 """Fields that hold several numbers."""
 
@@ -65,11 +67,14 @@ class Core(NamedTuple):
             another; those of others go to the port for which fewest wait.
         by_slot: ports that µops are given by their slot of the cycle, each of a kind another one; those of the fullest
             scheduler last.
+        load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
+            in a cycle at most, 0 for any number.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
             reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all;
-            loaded_third: whether a loaded vector needs the path also in the cycle in which it is there.
+            loaded_third: whether a loaded vector needs the path also in the cycle in which it is there;
+            straight_stores: whether a stored vector needs no path in the cycle in which it is there.
         one_result: ports that give one result a cycle.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
         ordered_pipes: ports whose µops start in the order of the program among those that are ready.
@@ -114,6 +119,8 @@ class Core(NamedTuple):
     rotating: tuple[int, ...] = (0,) * GROUPS
     gaps: tuple[int, ...] = (0,) * GROUPS
     by_slot: int = 0
+    load_ports: tuple[int, ...] = (0,) * GROUPS
+    most_loads: tuple[int, ...] = (0,) * GROUPS
     queued: int = 0
     queue_entries: int = 0
     vector_registers: int = 0
@@ -123,6 +130,7 @@ class Core(NamedTuple):
     borrowed: tuple[int, ...] = (0,) * PORTS
     one_store: int = 0
     loaded_third: int = 0
+    straight_stores: int = 0
     one_result: int = 0
     bank_bytes: int = 0
     ordered_pipes: int = 0
@@ -478,7 +486,7 @@ class MicroOp(NamedTuple):
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
-        third: it reads three vectors.
+        third: it reads three vectors, or brings what is stored.
         blocks: 1 more than the number of the port that starts nothing in the cycle behind it, 0 for none.
         place, stride, size: of a load, as in `Access`.
     """

@@ -271,6 +271,8 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "rotating": _padded([port_mask(group, pipeline.ports) for group in by_port.rotating]),
         "gaps": _padded(by_port.gaps),
         "by_slot": port_mask(by_port.by_slot, pipeline.ports),
+        "load_ports": _padded([port_mask(group, pipeline.ports) for group in pipeline.memory.load_ports]),
+        "most_loads": _padded(by_port.most_loads),
         "queued": port_mask(by_port.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else by_port.queue_entries,
         "vector_registers": 0 if ample else by_port.vector_registers,
@@ -280,6 +282,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "borrowed": _borrowed(by_port, pipeline.ports),
         "one_store": int(by_port.store_takes_paths),
         "loaded_third": int(by_port.loaded_third_waits),
+        "straight_stores": int(by_port.straight_stores),
         "one_result": port_mask(by_port.one_result, pipeline.ports),
         "ordered_pipes": _load_pipes(pipeline) if by_port.loads_in_order else 0,
     }
@@ -363,8 +366,10 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         third_paths=figures.paths.third_paths,
         store_takes_paths=figures.paths.store_takes_paths,
         loaded_third_waits=figures.paths.loaded_third_waits,
+        straight_stores=figures.paths.straight_stores,
         one_result=figures.one_result,
         loads_in_order=figures.memory.loads_in_order,
+        most_loads=figures.memory.most_loads,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

@@ -124,6 +124,8 @@ class Pipeline:
         self.registers = (
             [self._registers_of(slot) for slot in range(self.core.slots)] if self.core.vector_registers else []
         )
+        self.loads_of = [self._loads_of(slot) for slot in range(self.core.slots)] if any(self.core.most_loads) else []
+        self.loads = [0] * len(self.core.most_loads)
         self.registers_taken = 0
         self.registers_coming = [0] * RELEASES
         self.rotations = [[port for port in range(PORTS) if group >> port & 1] for group in self.core.rotating]
@@ -138,6 +140,8 @@ class Pipeline:
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
         self.back = [0] * PORTS
+        self.lending = {lender - 1 for lender in self.core.borrowed if lender}
+        self.path_used = [0] * PORTS
         self.results = [0] * len(self.ports)
         self.read_once = self.read_twice = 0
         self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
@@ -160,6 +164,22 @@ class Pipeline:
     def _registers_of(self, slot: int) -> int:
         """Vector registers that a slot of the block takes."""
         return sum(m.registers for m in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]])
+
+    def _loads_of(self, slot: int) -> list[int]:
+        """µops of a slot of the block by the set of ports that alone execute them."""
+        own = self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]
+        return [sum(bool(m.ports) and not m.ports & ~ports for m in own) for ports in self.core.load_ports]
+
+    def _dispatches_loads(self, slot: int) -> bool:
+        """Count the loads of a slot of the block for this cycle; False where they are more than a cycle's."""
+        if not self.loads_of:
+            return True
+        loads = [there + own for there, own in zip(self.loads, self.loads_of[slot], strict=True)]
+        beyond = (n > most for n, there, most in zip(loads, self.loads, self.core.most_loads, strict=True) if most and there)
+        if any(beyond):
+            return False
+        self.loads = loads
+        return True
 
     def _waits_of(self, u: int) -> tuple[Wait, ...]:
         return self.waits[self.microops[u].first_wait : self.microops[u + 1].first_wait]
@@ -310,11 +330,18 @@ class Pipeline:
         lender = self.core.borrowed[port] - 1
         if lender < 0 or self._comes_straight(x):
             return True
-        used = lender in self.ports and (self.started[lender] or self.data_free[lender] > self.now)
-        if used or self.back[lender] > self.now or self._gives_way(x):
+        if self.path_used[lender] > self.now or self.back[lender] > self.now or self._gives_way(x):
             return False
         self.back[lender] = self.now + max(microop.data, 1)
         return True
+
+    def _has_path(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
+        """Whether the path of a port is there for a µop: not lent, or not needed."""
+        return self.back[port] <= self.now or (port in self.lending and self._is_straight_store(x, microop))
+
+    def _is_straight_store(self, x: _InFlight, microop: MicroOp) -> bool:
+        """Whether a stored vector comes straight from what computes it."""
+        return bool(self.core.straight_stores and microop.third and self._comes_straight(x))
 
     def _gives_way(self, x: _InFlight) -> bool:
         """Whether something older waits for the paths of all, and none of them is lent in this cycle."""
@@ -357,11 +384,15 @@ class Pipeline:
         self._dispatch_in_order()
         self._dispatch_loads()
         passed = self.pipes | self.banked
-        for port in (port for port in self.ports if port not in passed and self.back[port] <= self.now):
+        for port in (port for port in self.ports if port not in passed):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(microop, port):
+                    if not self._has_path(x, microop, port):
+                        break
                     if (not microop.third or self._borrow(x, microop, port)) and self._take_paths(port):
+                        if port in self.lending and not self._is_straight_store(x, microop):
+                            self.path_used[port] = self.now + max(microop.data, 1)
                         self._dispatch(x, microop)
                     break
 
@@ -546,6 +577,7 @@ class Pipeline:
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
         slot = taken = unlaminated = 0
+        self.loads = [0] * len(core.most_loads)
         while slot < core.issue_width and self.entries_issued < self.delivered:
             executed, e = divmod(self.entries_issued, core.entries)
             slots, together = self.entries[e]
@@ -568,6 +600,8 @@ class Pipeline:
             first, end = self.first_microop[k], self.first_microop[k + 1]
             if self.registers_taken and self.registers_taken + self.registers[k] > self.core.vector_registers:
                 self.stalls[3] += 1
+                return -1
+            if not self._dispatches_loads(k):
                 return -1
             given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
             if given is None:
@@ -781,6 +815,7 @@ class Pipeline:
             () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
             tuple(map(self._left, self.back)),
+            tuple(map(self._left, self.path_used)),
             tuple(self.results),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )

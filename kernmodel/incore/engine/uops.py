@@ -491,7 +491,10 @@ class _Builder:
             _append(source, 0, reads, inside)
         first = len(self.uops)
         busy = 2 if self.instruction.vector_bytes == self.core.memory.passed_bytes else self.busy[1]
-        self.uops += [Uop("compute", own, 1, 0, busy, 0, tuple(reads), tuple(inside)) for own in ports.compute]
+        third = 1 if len(reads) + len(inside) == 1 else 0
+        self.uops += [
+            Uop("compute", own, 1, 0, busy, 0, tuple(reads), tuple(inside), third=third) for own in ports.compute
+        ]
         return {target: (Inside(first, 1),) for target, _, _ in self.targets}
 
     def _least(self, target: str, sources: Sequence[Source]) -> float:

@@ -455,6 +455,7 @@ class ZenMemoryParameters:
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
         loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
+        most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them.
         passed_bytes: size of the vectors that take two passes through a pipe.
         wide_store_loads: cycles for which a store of 512 bits keeps a load pipe.
     """
@@ -464,6 +465,7 @@ class ZenMemoryParameters:
     store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
     value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
     loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
+    most_loads: Annotated[tuple[int, ...], Figure("loads dispatched per cycle", Counts())] = ()
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
 
@@ -495,7 +497,8 @@ class VectorPathParameters:
     Attributes:
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
             path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
-            loaded_third_waits: a third vector that is loaded never comes straight.
+            loaded_third_waits: a third vector that is loaded never comes straight; straight_stores: a stored vector that
+            does needs no path.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
     """
@@ -503,6 +506,7 @@ class VectorPathParameters:
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
     store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
     loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
+    straight_stores: Annotated[bool, Figure("computed stored vectors come straight", _FLAG)] = False
     result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
 
 
@@ -514,8 +518,8 @@ class LineParameters:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
         whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
-        grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
-            many loads.
+        grouped_stores: vector stores without a load between them from which on they cost half a cycle more, beside twice
+            as many loads; 0 for none.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
@@ -523,7 +527,7 @@ class LineParameters:
     whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
-    grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
+    grouped_stores: Annotated[int, Figure("stores in a group that delay loads", Integer(0, 64))] = 0
 
 
 @dataclass(frozen=True, slots=True)

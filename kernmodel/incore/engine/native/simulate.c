@@ -78,6 +78,7 @@ typedef struct {
     int32_t room[SCHEDULERS], *given; /* entries that are free; the port of each µop of the slot that is dispatched */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
+    int32_t *loads_of, loads[GROUPS]; /* of a slot, by the set of ports that alone execute them; dispatched in this cycle */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS];
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
@@ -91,6 +92,8 @@ typedef struct {
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
+    uint32_t lending; /* ports that lend their operand path */
+    int64_t path_used[PORTS]; /* cycle from which such a port uses it no more itself */
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
@@ -364,12 +367,24 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
     const int32_t lender = s->core->borrowed[port] - 1;
     if (lender < 0 || comes_straight(s, x, m))
         return 1;
-    if (s->started[lender] || s->back[lender] > s->now || s->data_free[lender] > s->now)
+    if (s->path_used[lender] > s->now || s->back[lender] > s->now)
         return 0;
     if (gives_way(s, x))
         return 0;
     s->back[lender] = s->now + (m->data ? m->data : 1);
     return 1;
+}
+
+/* Whether a stored vector comes straight from what computes it. */
+static int is_straight_store(const Sim *s, const Instance *x, const Op *m)
+{
+    return s->core->straight_stores && m->third && comes_straight(s, x, m);
+}
+
+/* Whether the path of a port is there for a µop: not lent, or not needed. */
+static int has_path(const Sim *s, const Instance *x, const Op *m, int32_t port)
+{
+    return s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m));
 }
 
 /* Take the paths of all ports that lend theirs, where what starts on one takes them; 0 while one is busy. */
@@ -436,14 +451,14 @@ INLINE void dispatch_bound(Sim *s, const int plain)
         dispatch_loads(s, plain);
     for (uint32_t rest = s->waiting & ~s->banked & (plain ? ~0u : ~s->pipes); rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
-        if (!plain && s->back[port] > s->now)
-            continue;
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, m, port)) {
-                if (!plain && ((m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
+                if (!plain && (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
                     break;
+                if (!plain && s->lending >> port & 1 && !is_straight_store(s, x, m))
+                    s->path_used[port] = s->now + (m->data ? m->data : 1);
                 take_out(s, port, k);
                 dispatch(s, x, m, port, plain);
                 break;
@@ -747,6 +762,18 @@ INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
         all_known(s, x);
 }
 
+/* Count the loads of a slot of the block for this cycle; 0 where they are more than a cycle's. */
+static int dispatches_loads(Sim *s, int32_t slot)
+{
+    const int32_t *own = s->loads_of + slot * GROUPS;
+    for (int32_t g = 0; g < GROUPS; g++)
+        if (s->core->most_loads[g] && s->loads[g] && s->loads[g] + own[g] > s->core->most_loads[g])
+            return 0;
+    for (int32_t g = 0; g < GROUPS; g++)
+        s->loads[g] += own[g];
+    return 1;
+}
+
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
 INLINE int issue_slot(Sim *s, int32_t slot, const int plain)
 {
@@ -756,6 +783,8 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
+    if (!plain && s->loads_of && !dispatches_loads(s, k))
+        return 0;
     if (!plain && s->by_port && !place_slot(s, k, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
@@ -799,6 +828,8 @@ INLINE void issue(Sim *s, const int plain)
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
+    if (!plain)
+        memset(s->loads, 0, sizeof s->loads);
     while (slot < width && s->entries_issued < s->entries_delivered) {
         const int32_t e = s->entry_issuing;
         const Entry *entry = &s->entries[e];
@@ -1098,6 +1129,8 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
+    for (uint32_t rest = s->lending; rest; rest &= rest - 1)
+        out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
         out[n++] = (int64_t)s->results[port];
     }
     return n;
@@ -1260,8 +1293,9 @@ static int make_ops(Sim *s, const Program *program)
         const int32_t own = m[u].data + (m[u].slow_low || m[u].slow_high);
         longest = own > longest ? own : longest;
     }
-    for (int32_t port = 0; c->one_store && port < PORTS; port++)
-        s->lenders |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
+    for (int32_t port = 0; port < PORTS; port++)
+        s->lending |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
+    s->lenders = c->one_store ? s->lending : 0;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
@@ -1292,6 +1326,25 @@ static int make_ops(Sim *s, const Program *program)
     s->ops = ops;
     s->waiting_for = waits;
     s->users = users;
+    return 0;
+}
+
+/* The µops of each slot by the set of ports that alone execute them, where a cycle dispatches only so many of these. */
+static int count_loads(Sim *s, const MicroOp *m)
+{
+    const Core *c = s->core;
+    int limited = 0;
+    for (int32_t g = 0; g < GROUPS; g++)
+        limited |= c->most_loads[g];
+    if (!limited)
+        return 0;
+    if (!(s->loads_of = arena_take(s->arena, c->slots * GROUPS, sizeof(int32_t))))
+        return NO_MEMORY;
+    memset(s->loads_of, 0, sizeof(int32_t) * (size_t)(c->slots * GROUPS));
+    for (int32_t k = 0; k < c->slots; k++)
+        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
+            for (int32_t g = 0; g < GROUPS; g++)
+                s->loads_of[k * GROUPS + g] += m[u].ports && !(m[u].ports & ~c->load_ports[g]);
     return 0;
 }
 
@@ -1326,6 +1379,8 @@ static int allocate(Sim *s, const Program *program)
     for (int32_t k = 0; k < c->slots; k++)
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
             s->registers[k] += program->microops[u].registers;
+    if (count_loads(s, program->microops))
+        return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
     if (!s->taken)
         return NO_MEMORY;
