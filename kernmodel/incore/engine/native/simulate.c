@@ -1111,7 +1111,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->turn[g];
     out[n++] = s->pass_issuing & (s->phases - 1);
     out[n++] = s->queue_end - s->queue_begin;
-    for (int32_t k = 0; k < RELEASES && c->vector_registers; k++)
+    for (int32_t k = 0; k < c->register_release && c->vector_registers; k++)
         out[n++] = s->registers_coming[(s->now + k) % RELEASES];
     out[n++] = c->line_fetch & LINES ? s->opened : 0;
     out[n++] = s->spare;
@@ -1433,16 +1433,17 @@ static int is_steady(const Counts *first, const Counts *second, const Counts *th
 
 static int is_over(Trial *trial, const Sim *s, const Counts *until)
 {
-    int found = 0;
-    if (!trial->cycles)
+    if (!trial->cycles || trial->asked || until->now < trial->cycles / 3)
         return 0;
-    if (!trial->asked && until->now >= trial->cycles && s->slots_retired >= trial->slots) {
+    if (until->now >= trial->cycles && s->slots_retired >= trial->slots) {
         trial->asked = 1;
-        found = is_steady(&trial->third, &trial->two_thirds, until);
+        return is_steady(&trial->third, &trial->two_thirds, until);
     }
-    mark(&trial->third, until, trial->cycles / 3, 0);
-    mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
-    return found;
+    if (!trial->two_thirds.now) {
+        mark(&trial->third, until, trial->cycles / 3, 0);
+        mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
+    }
+    return 0;
 }
 
 int is_at(double floor, int64_t cycles, int64_t passes)
