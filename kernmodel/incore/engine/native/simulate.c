@@ -628,13 +628,14 @@ static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
     return least_used(s->counters, (uint32_t)m->ports & s->with_room);
 }
 
-/* A µop takes an entry of a port's scheduler, which is reserved for it before. */
+/* Count a µop for a port, and an entry of its scheduler as taken. */
 static void reserve(Sim *s, int32_t port)
 {
     s->counters[port]++;
     take_room(s, s->core->scheduler_of[port]);
 }
 
+/* A µop goes to the entry that was reserved for it. */
 static void take_entry(Sim *s, Instance *x, int32_t port)
 {
     x->port = (int8_t)port;
