@@ -1,6 +1,7 @@
-"""What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code.
+"""What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
+loads at dispatch, stored vectors beside fused multiplications and additions.
 
-    python benchmarks/core_experiments.py [--samples N] [--core NAME]
+    python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
 Each line is one loop: what it is, its cycles per pass here, and what the model of a core says of it. A loop is bound by
 the mechanism that its heading names and by nothing else, so that a figure of a parameter file can be read off it. Where
@@ -28,7 +29,7 @@ from kernmodel.incore.dependences.line_splits import Places
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 
-PASSES = 120
+PASSES = 1200
 """Of the shorter of the two calls whose difference counts."""
 _LINE = 64
 _VECTORS = ", ".join(f'"xmm{number}"' for number in range(16))
@@ -90,10 +91,35 @@ def experiments() -> Iterator[Experiment]:
     yield Experiment(
         "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
     )
+    yield from _dispatched()
+    yield from _stored()
     for count in (2, 3, 4, 5, 7):
         for offset in (0, 56):
             nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
             yield Experiment("lines of code", f"{count} µops at {offset}", nops, offset=offset)
+
+
+def _dispatched() -> Iterator[Experiment]:
+    """Loads behind one another in loops of so many slots that dispatch alone binds, if it takes a full group each cycle."""
+    kinds = {
+        "4 vector loads": _loads(range(0, 64, 16), "xmm{}", "vmovups"),
+        "6 general loads": _loads(range(0, 48, 8)),
+        "2 vector stores": ("vmovups [rdx], xmm0", "vmovups [rdx+16], xmm1"),
+    }
+    for name, accesses in kinds.items():
+        for slots in (13, 14, 15, 16, 18):
+            moves = ("mov r10, r11",) * (slots - 2 - len(accesses))
+            yield Experiment("dispatch", f"{name} of {slots} slots", (*accesses, *moves))
+
+
+def _stored() -> Iterator[Experiment]:
+    """Four chains of fused multiplications and additions of constants, and four stores of them or of something else."""
+    for steps in (4, 6):
+        chains = [f"vfmadd213pd ymm{n}, ymm15, ymm{14 - step % 2}" for step in range(steps) for n in range(4)]
+        begin = [f"vmovapd ymm{n}, ymm12" for n in range(4)]
+        for name, stored in (("results", "{}"), ("another vector", "11")):
+            stores = [f"vmovupd [rdx+{32 * n}], ymm{stored.format(n)}" for n in range(4)]
+            yield Experiment("stored", f"4 chains of {steps}, {name}", (*begin, *chains, *stores))
 
 
 def function(number: int, experiment: Experiment) -> str:
@@ -132,9 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--core", default="RWC")
+    parser.add_argument("--only", default="", help="the heading of those to make")
     options = parser.parse_args(arguments)
     table = InstructionTable.open(load_parameters(options.core))
-    chosen = list(experiments())
+    chosen = [own for own in experiments() if options.only in ("", own.heading)]
     made = compiled("".join(function(number, own) for number, own in enumerate(chosen)), "-mavx512f")
     memory = ctypes.create_string_buffer(1 << 17)
     start = (ctypes.addressof(memory) + 4095) & ~4095

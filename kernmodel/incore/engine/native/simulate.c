@@ -88,7 +88,8 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
-    uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from this cycle on */
+    uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from a cycle on: */
+    int64_t results_from[PORTS];
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
@@ -139,7 +140,7 @@ static void all_known(Sim *s, Instance *x)
    the cycle behind, is seen a cycle later. */
 static int64_t seen(const Instance *x, int64_t operand)
 {
-    return operand + (operand == x->enters || operand == x->enters + 1);
+    return operand + ((uint64_t)(operand - x->enters) <= 1);
 }
 
 static void know(Sim *s, Instance *x, int64_t base)
@@ -153,10 +154,10 @@ static void know(Sim *s, Instance *x, int64_t base)
         s->stopped = 0;
         s->resumed = base + s->core->redirect;
     }
-    for (int32_t e = op->first_user; e < op->users_end; e++) {
-        const Apart *w = &s->users[e];
-        const int64_t id = x->id + w->distance;
-        if (id >= s->microops_issued)
+    const int64_t own = x->id, issued = s->microops_issued;
+    for (const Apart *w = s->users + op->first_user, *end = s->users + op->users_end; w < end; w++) {
+        const int64_t id = own + w->distance;
+        if (id >= issued)
             continue;
         Instance *y = instance(s, id);
         const int64_t when = seen(y, base + w->cycles);
@@ -256,21 +257,29 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
+/* When a port gives results, as bits from this cycle on. */
+static uint64_t results_of(const Sim *s, int32_t port)
+{
+    const int64_t gone = s->now - s->results_from[port];
+    return gone < RESULTS ? s->results[port] >> gone : 0;
+}
+
 /* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
    late ones are not followed. */
 static int64_t result_delay(Sim *s, const Op *m, int32_t port)
 {
     if (!(s->core->one_result >> port & 1) || m->latency <= 0 || m->latency > RESULTS / 4)
         return 0;
-    const uint64_t own = m->data > 1 ? 3 : 1;
+    const uint64_t own = m->data > 1 ? 3 : 1, given = results_of(s, port);
     int64_t later = 0;
-    while (s->results[port] >> (m->latency + later) & own)
+    while (given >> (m->latency + later) & own)
         later++;
-    s->results[port] |= own << (m->latency + later);
+    s->results[port] = given | own << (m->latency + later);
+    s->results_from[port] = s->now;
     return later;
 }
 
-INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain)
+INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain, const int by_port)
 {
     if (m->limited) {
         if (m->divider)
@@ -286,7 +295,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
     s->started[port]++;
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
-    if (!plain && s->by_port)
+    if (by_port)
         give_room(s, x->scheduler);
     const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
     x->done = base + m->latency;
@@ -332,7 +341,7 @@ static void dispatch_in_order(Sim *s)
         s->counters[x->port]--;
         s->counters[port]++;
         x->port = (int8_t)port;
-        dispatch(s, x, m, port, 0);
+        dispatch(s, x, m, port, 0, s->by_port);
     }
 }
 
@@ -422,7 +431,7 @@ static uint32_t banks_of(const Sim *s, const Op *m)
 
 /* Where loads meet in banks of the cache, the oldest of each port starts, those that are older first; one that finds a bank
    read twice waits, and its port with it, as does the second one that crosses lines. */
-INLINE void dispatch_loads(Sim *s, const int plain)
+INLINE void dispatch_loads(Sim *s, const int plain, const int by_port)
 {
     int crossed = 0;
     s->read_once = s->read_twice = 0;
@@ -438,17 +447,17 @@ INLINE void dispatch_loads(Sim *s, const int plain)
         if (can_dispatch(s, x->op, port) && !(x->slow && crossed) && reads_banks(s, x)) {
             crossed |= x->slow;
             take_out(s, port, s->first_ready[port]);
-            dispatch(s, x, x->op, port, plain);
+            dispatch(s, x, x->op, port, plain, by_port);
         }
     }
 }
 
-INLINE void dispatch_bound(Sim *s, const int plain)
+INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
 {
     if (!plain && s->pipes)
         dispatch_in_order(s);
     if (s->banked)
-        dispatch_loads(s, plain);
+        dispatch_loads(s, plain, by_port);
     for (uint32_t rest = s->waiting & ~s->banked & (plain ? ~0u : ~s->pipes); rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
@@ -460,7 +469,7 @@ INLINE void dispatch_bound(Sim *s, const int plain)
                 if (!plain && s->lending >> port & 1 && !is_straight_store(s, x, m))
                     s->path_used[port] = s->now + (m->data ? m->data : 1);
                 take_out(s, port, k);
-                dispatch(s, x, m, port, plain);
+                dispatch(s, x, m, port, plain, by_port);
                 break;
             }
         }
@@ -485,7 +494,7 @@ static void dispatch_free(Sim *s)
         take_out(s, 0, k);
         s->counters[best]++;
         x->port = best;
-        dispatch(s, x, m, best, 0);
+        dispatch(s, x, m, best, 0, s->by_port);
     }
 }
 
@@ -634,13 +643,19 @@ static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
     return least_used(s->counters, (uint32_t)m->ports & s->with_room);
 }
 
+/* Count a µop for a port, and an entry of its scheduler as taken. */
+static void reserve(Sim *s, int32_t port)
+{
+    s->counters[port]++;
+    take_room(s, s->core->scheduler_of[port]);
+}
+
+/* A µop goes to the entry that was reserved for it. */
 static void take_entry(Sim *s, Instance *x, int32_t port)
 {
     x->port = (int8_t)port;
     x->scheduler = (int8_t)s->core->scheduler_of[port];
-    s->counters[port]++;
     s->scheduled[x->scheduler]++;
-    take_room(s, x->scheduler);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
@@ -651,6 +666,7 @@ static void leave_queue(Sim *s)
         const int32_t port = port_with_room(s, x->op, 0);
         if (port < 0)
             return;
+        reserve(s, port);
         take_entry(s, x, port);
         s->queue_begin++;
         if (!x->pending)
@@ -671,44 +687,41 @@ static int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int
     return *port >= 0;
 }
 
-/* Give the µops of a slot of the block their ports, at a place of the cycle; 0 if one finds no room. */
+/* Give the µops of a slot of the block their ports and entries, at a place of the cycle; 0, and none, if one finds no room. */
 static int place_slot(Sim *s, int32_t slot, int32_t place)
 {
     const int32_t first = s->first_microop[slot], count = s->first_microop[slot + 1] - first;
     int64_t queued = s->queue_end - s->queue_begin;
-    int fits = 1;
-    int32_t turn[GROUPS], placed = 0;
-    if (count == 1)
-        return place_microop(s, &s->ops[first], place, queued, s->given);
+    int32_t turn[GROUPS];
     memcpy(turn, s->turn, sizeof turn);
-    for (; placed < count && fits; placed++) {
+    for (int32_t placed = 0; placed < count; placed++) {
         const Op *m = &s->ops[first + placed];
         int32_t *port = &s->given[placed];
-        fits = place_microop(s, m, place, queued, port);
-        if (*port >= 0) {
-            s->counters[*port]++;
-            take_room(s, s->core->scheduler_of[*port]);
+        if (!place_microop(s, m, place, queued, port)) {
+            while (placed-- > 0)
+                if (s->given[placed] >= 0) {
+                    s->counters[s->given[placed]]--;
+                    give_room(s, s->core->scheduler_of[s->given[placed]]);
+                }
+            if (count > 1)
+                memcpy(s->turn, turn, sizeof turn);
+            return 0;
         }
+        if (*port >= 0)
+            reserve(s, *port);
         queued += (m->ports & s->core->queued) != 0;
     }
-    while (placed-- > 0)
-        if (s->given[placed] >= 0) { /* they are taken when the slot is issued */
-            s->counters[s->given[placed]]--;
-            give_room(s, s->core->scheduler_of[s->given[placed]]);
-        }
-    if (!fits)
-        memcpy(s->turn, turn, sizeof turn);
-    return fits;
+    return 1;
 }
 
 /* What a µop that is issued waits for: of those that are known, until when. */
 static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
 {
+    const int64_t own = x->id;
     int64_t ready = x->ready;
     int32_t pending = 0;
-    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
-        const Apart *w = &s->waiting_for[e];
-        const int64_t source = x->id - w->distance;
+    for (const Apart *w = s->waiting_for + m->first_wait, *end = s->waiting_for + m->waits_end; w < end; w++) {
+        const int64_t source = own - w->distance;
         if (source < 0)
             continue;
         const Instance *y = instance(s, source);
@@ -731,32 +744,41 @@ static void enter_by_port(Sim *s, Instance *x, int32_t port)
         take_entry(s, x, port);
 }
 
+/* The next µop of the order of issue, as it is when it is issued; `by_port` as in Sim. */
+INLINE Instance *next_microop(Sim *s, const Op *m, int64_t id, const int by_port)
+{
+    Instance *x = instance(s, id);
+    const int64_t ready = s->now + (m->ports ? s->core->dispatch_delay : 0);
+    *x = (Instance){.id = id, .ready = ready, .op = m, .port = -1, .scheduler = (int8_t)m->scheduler,
+                    .slow = (int8_t)(m->slow >> s->phase & 1), .banks = m->size ? banks_of(s, m) : 0,
+                    .enters = by_port || !m->ports ? BEFORE_ALL : ready};
+    s->microops_issued = id + 1;
+    return x;
+}
+
 INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
 {
     const Core *c = s->core;
     const Op *m = &s->ops[u];
-    const int64_t id = s->first_issuing + u;
-    Instance *x = instance(s, id);
-    x->id = id;
-    x->op = m;
-    x->base = x->done = 0;
-    x->known = 0;
-    x->port = -1;
-    x->slow = (int8_t)(m->slow >> s->phase & 1);
-    x->banks = m->size ? banks_of(s, m) : 0;
-    x->scheduler = (int8_t)m->scheduler;
-    x->ready = s->now + (m->ports ? c->dispatch_delay : 0);
-    x->enters = (!plain && c->by_port) || !m->ports ? BEFORE_ALL : x->ready;
-    s->microops_issued = id + 1;
-    if (!plain && m->ports && s->by_port) {
-        enter_by_port(s, x, s->given[u - s->first_microop[s->slot_issuing]]);
-    } else if (m->ports) {
+    Instance *x = next_microop(s, m, s->first_issuing + u, !plain && c->by_port);
+    if (m->ports) {
         s->scheduled[m->scheduler]++;
         if (plain || c->issue_ports) {
             x->port = choose_port(s, m, slot);
             s->counters[x->port]++;
         }
     }
+    wait_for_sources(s, x, m);
+    if (!x->pending)
+        all_known(s, x);
+}
+
+/* The same where schedulers belong to ports: `given` is the port, -1 for none yet. */
+static void issue_to_port(Sim *s, const Op *m, int64_t id, int32_t given)
+{
+    Instance *x = next_microop(s, m, id, 1);
+    if (m->ports)
+        enter_by_port(s, x, given);
     wait_for_sources(s, x, m);
     if (!x->pending)
         all_known(s, x);
@@ -775,22 +797,26 @@ static int dispatches_loads(Sim *s, int32_t slot)
 }
 
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
-INLINE int issue_slot(Sim *s, int32_t slot, const int plain)
+INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
 {
     const Core *c = s->core;
-    const int32_t k = s->slot_issuing, end = s->first_microop[k + 1];
+    const int32_t k = s->slot_issuing, first = s->first_microop[k], end = s->first_microop[k + 1];
     if (!plain && s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
     if (!plain && s->loads_of && !dispatches_loads(s, k))
         return 0;
-    if (!plain && s->by_port && !place_slot(s, k, slot)) {
+    if (by_port && !place_slot(s, k, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
-    for (int32_t u = s->first_microop[k]; u < end; u++)
-        issue_microop(s, u, slot, plain);
+    for (int32_t u = first; u < end; u++) {
+        if (by_port)
+            issue_to_port(s, &s->ops[u], s->first_issuing + u, s->given[u - first]);
+        else
+            issue_microop(s, u, slot, plain);
+    }
     s->registers_taken += !plain && c->vector_registers ? s->registers[k] : 0;
     s->slots_issued++;
     s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
@@ -810,7 +836,7 @@ static void begin_entry(Sim *s)
     }
 }
 
-INLINE void issue(Sim *s, const int plain)
+INLINE void issue(Sim *s, const int plain, const int by_port)
 {
     const Core *c = s->core;
     const int32_t width = c->issue_width;
@@ -819,9 +845,9 @@ INLINE void issue(Sim *s, const int plain)
         s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
-    if ((plain || !s->by_port) && (s->scheduled[0] + width > c->scheduler ||
-                        (c->load_scheduler && s->scheduled[1] + width > c->load_scheduler) ||
-                        (c->store_scheduler && s->scheduled[2] + width > c->store_scheduler))) {
+    if (!by_port && (s->scheduled[0] + width > c->scheduler ||
+                     (c->load_scheduler && s->scheduled[1] + width > c->load_scheduler) ||
+                     (c->store_scheduler && s->scheduled[2] + width > c->store_scheduler))) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
@@ -843,7 +869,7 @@ INLINE void issue(Sim *s, const int plain)
         unlaminated += entry->together;
         const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
         for (; slot < end; slot++)
-            if (!issue_slot(s, slot, plain))
+            if (!issue_slot(s, slot, plain, by_port))
                 return;
         if (s->slot_in_entry == entry->slots)
             begin_entry(s);
@@ -1117,7 +1143,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->turn[g];
     out[n++] = s->pass_issuing & (s->phases - 1);
     out[n++] = s->queue_end - s->queue_begin;
-    for (int32_t k = 0; k < RELEASES && c->vector_registers; k++)
+    for (int32_t k = 0; k < c->register_release && c->vector_registers; k++)
         out[n++] = s->registers_coming[(s->now + k) % RELEASES];
     out[n++] = c->line_fetch & LINES ? s->opened : 0;
     out[n++] = s->spare;
@@ -1129,10 +1155,10 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
+        out[n++] = (int64_t)results_of(s, port);
+    }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
-        out[n++] = (int64_t)s->results[port];
-    }
     return n;
 }
 
@@ -1403,17 +1429,16 @@ static void count_users(Sim *s)
 
 /* What the renamer knows of the µops that wait for each port: those that started in the cycle before still count, where all
    ports share a scheduler. */
-INLINE void count_waiting(Sim *s, const int plain)
+INLINE void count_waiting(Sim *s, const int by_port)
 {
-    const int32_t together = plain || !s->core->by_port;
     for (int32_t port = 0; port < PORTS; port++) {
-        s->starting[port] = s->counters[port] + (together ? s->started[port] : 0);
+        s->starting[port] = s->counters[port] + (by_port ? 0 : s->started[port]);
         s->started[port] = 0;
     }
 }
 
-/* `plain` as in Sim, a constant at each call: what it excludes costs nothing where it is not. */
-INLINE void cycle(Sim *s, const int plain)
+/* `plain` and `by_port` as in Sim, constants at each call: what they exclude costs nothing where it is not. */
+INLINE void cycle(Sim *s, const int plain, const int by_port)
 {
     const Core *c = s->core;
     if (!plain && c->vector_registers) {
@@ -1424,19 +1449,18 @@ INLINE void cycle(Sim *s, const int plain)
     if (!plain && s->kinds)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     retire(s, plain);
-    if (plain || c->issue_ports)
-        count_waiting(s, plain);
+    const int issue_ports = plain || by_port || c->issue_ports;
+    if (issue_ports)
+        count_waiting(s, by_port);
     wake(s);
-    if (plain || c->issue_ports)
-        dispatch_bound(s, plain);
+    if (issue_ports)
+        dispatch_bound(s, plain, by_port);
     else
         dispatch_free(s);
-    issue(s, plain);
-    if (!plain && s->by_port)
+    issue(s, plain, by_port);
+    if (by_port)
         leave_queue(s);
     deliver(s);
-    for (uint32_t rest = plain ? 0 : (uint32_t)c->one_result; rest; rest &= rest - 1)
-        s->results[__builtin_ctz(rest)] >>= 1;
     s->now++;
 }
 
@@ -1465,16 +1489,17 @@ static int is_steady(const Counts *first, const Counts *second, const Counts *th
 
 static int is_over(Trial *trial, const Sim *s, const Counts *until)
 {
-    int found = 0;
-    if (!trial->cycles)
+    if (!trial->cycles || trial->asked || until->now < trial->cycles / 3)
         return 0;
-    if (!trial->asked && until->now >= trial->cycles && s->slots_retired >= trial->slots) {
+    if (until->now >= trial->cycles && s->slots_retired >= trial->slots) {
         trial->asked = 1;
-        found = is_steady(&trial->third, &trial->two_thirds, until);
+        return is_steady(&trial->third, &trial->two_thirds, until);
     }
-    mark(&trial->third, until, trial->cycles / 3, 0);
-    mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
-    return found;
+    if (!trial->two_thirds.now) {
+        mark(&trial->third, until, trial->cycles / 3, 0);
+        mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
+    }
+    return 0;
 }
 
 int is_at(double floor, int64_t cycles, int64_t passes)
@@ -1494,9 +1519,11 @@ static int run(Sim *s, double floor, Counts *until)
     Trial again = {.cycles = c->again_cycles, .slots = 2 * c->reorder_buffer};
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
         if (s->plain)
-            cycle(s, 1);
+            cycle(s, 1, 0);
+        else if (s->by_port)
+            cycle(s, 0, 1);
         else
-            cycle(s, 0);
+            cycle(s, 0, 0);
         if (s->pass_retiring != until->passes) {
             *until = (Counts){s->now, s->pass_retiring, s->tally};
             mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
