@@ -6,7 +6,7 @@ to what is measured; what the function itself needs lies at an address that fits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from kernmodel.isa import isa_of
@@ -19,7 +19,8 @@ GENERAL = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 _SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
-_REPETITIONS, _ARGUMENT, _BUFFERS, _NUMBERS = SAVE + 8, SAVE + 16, SAVE + 24, SAVE + 256
+_REPETITIONS, _ARGUMENT, _BUFFERS = SAVE + 8, SAVE + 16, SAVE + 24
+_DOUBLES, _SINGLES = SAVE + 256, SAVE + 512
 _APART, _SHIFT = 0x100000, 0x100
 """Bytes between the places that registers point to, and how far each is moved against a page."""
 
@@ -51,19 +52,19 @@ def start_value(register: str) -> int:
     return DATA + (number + 1) * _APART + number * _SHIFT
 
 
-def function(body: str, *, set_up: bool = True, legacy: bool = False, first: Sequence[str] = ()) -> bytes:
+def function(body: str, *, set_up: bool = True, mnemonics: Collection[str] = (), first: Sequence[str] = ()) -> bytes:
     """A function that repeats `body` as often as it is told, with fences around it.
 
     Args:
         set_up: whether registers are set before each repetition.
-        legacy: whether the upper parts of vector registers are to be zero (SSE code).
+        mnemonics: of the body, by which vector registers are set.
         first: lines before the body, each repetition, that set registers to other values.
     """
     lines = [*(f"push {name}" for name in _SAVED), f"mov qword ptr ds:[{SAVE}], rsp"]
     for name, place in (("rdi", _REPETITIONS), ("rsi", _ARGUMENT), ("rdx", _BUFFERS)):
         lines.append(f"mov qword ptr ds:[{place}], {name}")
     if set_up:
-        lines += _vectors(legacy)
+        lines += _vectors(mnemonics)
     lines.append("7:")
     if set_up:
         lines += [f"mov {name}, {start_value(name)}" for name in (*GENERAL, "rsp")]
@@ -73,12 +74,16 @@ def function(body: str, *, set_up: bool = True, legacy: bool = False, first: Seq
     return assembled("\n".join(lines))
 
 
-def _vectors(legacy: bool) -> list[str]:
-    """Every vector register holds numbers near 1, masks are full."""
+def _vectors(mnemonics: Collection[str]) -> list[str]:
+    """Every vector register holds numbers near 1, in the precision of the code, and masks are full; the upper parts are
+    zero for SSE code."""
+    legacy = bool(mnemonics) and not any(name.startswith(("v", "k")) for name in mnemonics)
+    precisions = {name[-1] for name in mnemonics if name.endswith(("ps", "ss", "pd", "sd"))}
+    numbers = _SINGLES if precisions == {"s"} else _DOUBLES
     width = 16 if legacy else vector_bytes()
     name, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups"), 16: ("xmm", "movups")}[width]
     lines = ["vzeroupper"] if legacy and "avx" in host_features() else []
-    lines += [f"{move} {name}{n}, [{_NUMBERS}]" for n in range(32 if width == 64 else 16)]
+    lines += [f"{move} {name}{n}, [{numbers}]" for n in range(32 if width == 64 else 16)]
     if vector_bytes() == 64 and not legacy:
         lines += [f"kxnorw k{n}, k{n}, k{n}" for n in range(1, 8)]
     return lines
