@@ -76,7 +76,8 @@ def measure_instruction(
     except FaultError as error:
         raise MeasurementError(f"{form}: {error.what}", todo="this host does not execute it, or it traps") from error
     except AssemblyError as error:
-        raise InputError(f"the assembler knows no such form: {error.what}", where=form) from error
+        todo = "name it as `kernmodel instructions list` does"
+        raise InputError(f"the assembler knows no such form: {error.what}", where=form or "FORM", todo=todo) from error
     notes = [*doubts(throughput, "throughput")]
     for pair, figure in latencies.items():
         notes += doubts(figure, f"latency {pair}")
