@@ -37,7 +37,7 @@ def evaluate() -> None:
 @click.option("--sane", is_flag=True, help="Leave out blocks that the file itself doubts.")
 @click.option(
     "--distinct",
-    type=click.Choice(["place", "code"]),
+    type=types.OptionalChoice("place", "code"),
     is_flag=False,
     flag_value="place",
     metavar="[code]",

@@ -111,6 +111,23 @@ class CarriedMachine(Carried):
         return FileName(_as_chosen(value, ctx))
 
 
+class OptionalChoice(ParamType):
+    """One of some words behind an option that may stand without; what follows by mistake, a file, is told as that."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word."""
+        if value not in self.words:
+            option = param.opts[0] if param else "the option"
+            what = f"{value!r} is none of {', '.join(self.words)}"
+            self.fail(f"{what}; write {option} behind it if it is another argument", param, ctx)
+        return str(value)
+
+
 class Microarchitecture(ParamType):
     """The name of a microarchitecture."""
 

@@ -52,8 +52,12 @@ def read_rows(path: str) -> tuple[Row, ...]:
     reader = csv_reader(read_lines(path, "a file of measured kernels"), path)
     columns = {name.strip(): name for name in reader.fieldnames or ()}
     rate = next((name for name in columns if re.fullmatch(r"[kMGT]?FLOP/s", name)), None)
-    if "measured" in columns or rate is None or "kernel" not in columns:
+    if "measured" in columns:
         return tuple(_of_kernels(path))
+    if rate is None or "kernel" not in columns:
+        what = f"has no column {('FLOP/s' if 'kernel' in columns else 'kernel')!r}"
+        todo = "it needs kernel and FLOP/s (or GFLOP/s, …), and bytes where known; or what docs/accuracy.md says"
+        raise InputError(what, where=path, todo=todo)
     factor, found = time_unit(rate)[1], []
     for line, row, error in csv_rows(reader):
         if error is not None:

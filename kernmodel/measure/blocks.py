@@ -59,11 +59,11 @@ def measure_block(
     if not body:
         raise AssemblyError("the block is a branch and nothing else", where="--hex", todo="give a block with work")
     plan = _loop_plan(instructions, body, code, closing) if notion == "loop" else _copies_plan(body, code)
-    legacy = not any(item.mnemonic.startswith(("v", "k")) and item.vector_bytes for item in body)
     passes = plan.passes
     try:
         for candidate in plan.bodies:
-            harness.load(x86.function(f"{x86.aligned(offset)}{candidate.text}", legacy=legacy, first=candidate.first))
+            text = f"{x86.aligned(offset)}{candidate.text}"
+            harness.load(x86.function(text, instructions=body, first=candidate.first))
             cycles = slope(harness, candidate.cases, passes, effort)
             return BlockMeasurement(
                 code.hex(), tuple(item.text for item in instructions), notion, candidate.own_branch, offset, passes,
@@ -228,8 +228,8 @@ def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Seq
     """
     code = x86.assembled("\n".join(lines))
     copies = max(1, min(_WANTED_INSTRUCTIONS // len(lines), _WANTED_BYTES // len(code)))
-    legacy = not any(line.startswith(("v", "k")) for line in lines)
-    harness.load(x86.function(x86.repeated(code, copies), legacy=legacy, first=first))
+    instructions = tuple(isa_of(_ISA).decode(code, 0))
+    harness.load(x86.function(x86.repeated(code, copies), instructions=instructions, first=first))
     return slope(harness, (1, 2), copies, effort)
 
 

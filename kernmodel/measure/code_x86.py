@@ -6,10 +6,11 @@ to what is measured; what the function itself needs lies at an address that fits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction
 from kernmodel.measure.host_topology import features_of, first_processor
 
 SAVE, DATA = 0x22000000, 0x24000000
@@ -19,7 +20,11 @@ GENERAL = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 _SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
-_REPETITIONS, _ARGUMENT, _BUFFERS, _NUMBERS = SAVE + 8, SAVE + 16, SAVE + 24, SAVE + 256
+_REPETITIONS, _ARGUMENT, _BUFFERS = SAVE + 8, SAVE + 16, SAVE + 24
+_NUMBERS = {"d": SAVE + 256, "s": SAVE + 512}
+_WORDS = {"d": 0x3FF00000, "s": 0x3F800001}
+"""By precision: where a vector of numbers near 1 stands, and the four bytes that it repeats, as in native/harness.c."""
+_PAGE = 4096
 _APART, _SHIFT = 0x100000, 0x100
 """Bytes between the places that registers point to, and how far each is moved against a page."""
 
@@ -51,19 +56,21 @@ def start_value(register: str) -> int:
     return DATA + (number + 1) * _APART + number * _SHIFT
 
 
-def function(body: str, *, set_up: bool = True, legacy: bool = False, first: Sequence[str] = ()) -> bytes:
+def function(
+    body: str, *, set_up: bool = True, instructions: Collection[Instruction] = (), first: Sequence[str] = ()
+) -> bytes:
     """A function that repeats `body` as often as it is told, with fences around it.
 
     Args:
         set_up: whether registers are set before each repetition.
-        legacy: whether the upper parts of vector registers are to be zero (SSE code).
+        instructions: of the body, by which vector registers and the data are set.
         first: lines before the body, each repetition, that set registers to other values.
     """
     lines = [*(f"push {name}" for name in _SAVED), f"mov qword ptr ds:[{SAVE}], rsp"]
     for name, place in (("rdi", _REPETITIONS), ("rsi", _ARGUMENT), ("rdx", _BUFFERS)):
         lines.append(f"mov qword ptr ds:[{place}], {name}")
     if set_up:
-        lines += _vectors(legacy)
+        lines += [*_data(instructions), *_vectors(instructions)]
     lines.append("7:")
     if set_up:
         lines += [f"mov {name}, {start_value(name)}" for name in (*GENERAL, "rsp")]
@@ -73,12 +80,34 @@ def function(body: str, *, set_up: bool = True, legacy: bool = False, first: Seq
     return assembled("\n".join(lines))
 
 
-def _vectors(legacy: bool) -> list[str]:
-    """Every vector register holds numbers near 1, masks are full."""
+def _precision(instructions: Collection[Instruction]) -> str:
+    """ "s" or "d" where all floating-point instructions are of this precision, else ""."""
+    found = {item.mnemonic[-1] for item in instructions if item.mnemonic.endswith(("ps", "ss", "pd", "sd"))}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _data(instructions: Collection[Instruction]) -> list[str]:
+    """Floating-point code finds numbers near 1, since the pointers that are there count as zero, by which divisions
+    take longer; not where it loads what may be an address."""
+    precision = _precision(instructions)
+    if not precision or any(_loads_general(item) for item in instructions):
+        return []
+    return ["cld", f"mov edi, {DATA}", f"mov ecx, {_PAGE // 4}", f"mov eax, {_WORDS[precision]}", "rep stosd"]
+
+
+def _loads_general(item: Instruction) -> bool:
+    return any(reference.read for reference in item.memory) and any(name in GENERAL for name in item.registers_written)
+
+
+def _vectors(instructions: Collection[Instruction]) -> list[str]:
+    """Every vector register holds numbers near 1, in the precision of the code, and masks are full; the upper parts are
+    zero for SSE code."""
+    legacy = bool(instructions) and not any(item.mnemonic.startswith(("v", "k")) for item in instructions)
+    numbers = _NUMBERS[_precision(instructions) or "d"]
     width = 16 if legacy else vector_bytes()
     name, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups"), 16: ("xmm", "movups")}[width]
     lines = ["vzeroupper"] if legacy and "avx" in host_features() else []
-    lines += [f"{move} {name}{n}, [{_NUMBERS}]" for n in range(32 if width == 64 else 16)]
+    lines += [f"{move} {name}{n}, [{numbers}]" for n in range(32 if width == 64 else 16)]
     if vector_bytes() == 64 and not legacy:
         lines += [f"kxnorw k{n}, k{n}, k{n}" for n in range(1, 8)]
     return lines

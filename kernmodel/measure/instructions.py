@@ -22,7 +22,8 @@ from kernmodel.measure.model import InstructionMeasurement, InstructionMeasureme
 from kernmodel.measure.samples import Figure
 
 EFFORT = Effort()
-_KIND = re.compile(r"(r8|r16|r32|r64|xmm|ymm|zmm|k|mm|m\d+|i\d+)(\{k\}|\{kz\})?")
+_KIND = re.compile(r"(r8|r16|r32|r64|xmm|ymm|zmm|k|mm|m\d+b?|i\d+|cl|1)(\{k\}|\{kz\})?")
+_PREFIX = "lock "
 _SUFFIXES = {"r8": ("al", "cl", "dl", "bl", "bpl", "sil", "dil"), "r16": ("ax", "cx", "dx", "bx", "bp", "si", "di")}
 _SUFFIXES |= {"r32": ("eax", "ecx", "edx", "ebx", "ebp", "esi", "edi"), "r64": x86.GENERAL[:7]}
 _ENDINGS = {"r8": "b", "r16": "w", "r32": "d", "r64": ""}
@@ -36,20 +37,20 @@ _POINTERS = {
     512: "zmmword",
     80: "tbyte",
 }
+_BROADCASTS = {16: "word", 32: "dword", 64: "qword"}
 _VECTORS = ("xmm", "ymm", "zmm", "mm", "k")
-_SOURCE, _TARGETS = 14, 10
-"""Register number of sources that nothing writes; targets that take turns."""
+_FILES = {"xmm": (12, (15, 14, 13, 12)), "mm": (6, (7, 7, 6)), "k": (5, (6, 6, 5)), "r": (9, (9, 11, 10, 9))}
+"""By kind of register: how many take turns as targets, the first ones, and by position the one that nothing writes.
+Twelve vectors, since on two pipelines fused multiply-adds of four cycles take more than the eight of theory."""
+_MASK = 7
+"""Number of the register that holds the mask, which the operands leave alone."""
+_NUMBERED = ("rbx", "rbp", "rsi", "rdi", *(f"r{number}" for number in range(8, 16)))
+"""General registers as operands are numbered: without those that instructions read which do not name them."""
 _CHAINED = 4
-BLOCKERS = (
-    "add r64,r64",
-    "imul r64,r64",
-    "shl r64,i8",
-    "mov r64,m64",
-    "mov m64,r64",
-    "paddd xmm,xmm",
-    "pshufd xmm,xmm,i8",
-)
-"""Forms whose ports are known on every core: integer, multiplier, shifter, load, store, vector integer, shuffle."""
+BLOCKERS = ("add r64,r64", "imul r64,r64", "shl r64,i8", "mov r64,m64", "mov m64,r64")
+"""Forms whose ports are known on every core: integer, multiplier, shifter, load, store."""
+_VECTOR_BLOCKERS = {False: ("paddd xmm,xmm", "pshufd xmm,xmm,i8"), True: ("vpaddd xmm,xmm,xmm", "vpshufd xmm,xmm,i8")}
+"""Vector integer and shuffle, without and with VEX: SSE code keeps the upper parts, which AVX code fills."""
 _BLOCKER_COPIES = 4
 
 
@@ -65,7 +66,7 @@ def measure_instruction(
     mnemonic, kinds = _parts(form)
     try:
         decoded = _decoded(_line(mnemonic, kinds, {}))
-        parallel = [_line(mnemonic, kinds, _own_targets(decoded, number)) for number in range(_TARGETS)]
+        parallel = parallel_instances(form)
         throughput = copies_of(harness, parallel, effort).scaled(1 / len(parallel))
         latencies = {}
         for source, target in _pairs(decoded, kinds):
@@ -75,7 +76,8 @@ def measure_instruction(
     except FaultError as error:
         raise MeasurementError(f"{form}: {error.what}", todo="this host does not execute it, or it traps") from error
     except AssemblyError as error:
-        raise InputError(f"the assembler knows no such form: {error.what}", where=form) from error
+        todo = "name it as `kernmodel instructions list` does"
+        raise InputError(f"the assembler knows no such form: {error.what}", where=form or "FORM", todo=todo) from error
     notes = [*doubts(throughput, "throughput")]
     for pair, figure in latencies.items():
         notes += doubts(figure, f"latency {pair}")
@@ -86,6 +88,18 @@ def measure_instruction(
         decoded.form, parallel[0], throughput, latencies, beside, harness.clock_hz(), tuple(notes),
         tuple(parallel),
     )  # fmt: skip
+
+
+def parallel_instances(form: str) -> list[str]:
+    """Instances of a form, in Intel syntax, of which none reads what another one writes.
+
+    Raises:
+        InputError, AssemblyError: as `measure_instruction`.
+    """
+    mnemonic, kinds = _parts(form)
+    decoded = _decoded(_line(mnemonic, kinds, {}))
+    count = min(_turning(decoded).values(), default=_FILES["r"][0])
+    return [_line(mnemonic, kinds, _own_targets(decoded, number)) for number in range(count)]
 
 
 def measure_instructions(
@@ -118,7 +132,7 @@ def timing_of(measured: InstructionMeasurement, source: str) -> Timing | None:
     for pair, figure in measured.latencies.items():
         read, written = (int(number) - 1 for number in pair.split(" → "))
         if figure.confirmed:
-            address = "A" if kinds[read][0] == "m" and kinds[read] != "mm" else ""
+            address = "A" if _is_memory(kinds[read]) else ""
             latencies[f"{address}{read}", str(written)] = figure.value
     chained = any(note.code == _CHAINED_NOTE for note in measured.notes)
     throughput = measured.throughput.value if measured.throughput.confirmed and not chained else None
@@ -131,7 +145,9 @@ _CHAINED_NOTE = "implicit-chain"
 
 
 def _parts(form: str) -> tuple[str, tuple[str, ...]]:
-    mnemonic, _, text = form.strip().lower().partition(" ")
+    written = form.strip().lower()
+    prefix = _PREFIX if written.startswith(_PREFIX) else ""
+    mnemonic, _, text = written.removeprefix(prefix).partition(" ")
     kinds = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
     for kind in kinds:
         if not _KIND.fullmatch(kind) or not _has_size(kind.partition("{")[0]):
@@ -139,14 +155,18 @@ def _parts(form: str) -> tuple[str, tuple[str, ...]]:
             raise InputError(
                 what, where=form, todo="registers (r8 to r64, xmm, ymm, zmm, k), memory (m8 to m512), i8 to i64"
             )
-    return mnemonic, kinds
+    return prefix + mnemonic, kinds
 
 
 def _has_size(kind: str) -> bool:
     """Whether memory or an immediate operand is of a size that has a name."""
-    if kind[0] == "m" and kind[1:].isdecimal():
-        return int(kind[1:]) in _POINTERS
+    if _is_memory(kind):
+        return int(kind[1:].removesuffix("b")) in (_BROADCASTS if kind.endswith("b") else _POINTERS)
     return kind[0] != "i" or kind == "i8" or kind in _IMMEDIATES
+
+
+def _is_memory(kind: str) -> bool:
+    return kind[0] == "m" and kind[1:2].isdecimal()
 
 
 def _line(mnemonic: str, kinds: Sequence[str], registers: Mapping[int, int]) -> str:
@@ -154,17 +174,26 @@ def _line(mnemonic: str, kinds: Sequence[str], registers: Mapping[int, int]) -> 
     operands = []
     for position, kind in enumerate(kinds):
         bare, _, mask = kind.partition("{")
-        number = registers.get(position, _SOURCE - position)
-        if bare[0] == "m" and bare != "mm":
-            text = f"{_POINTERS[int(bare[1:])]} ptr [{x86.GENERAL[number]}]" if bare[1:] else f"[{x86.GENERAL[number]}]"
+        number = registers.get(position, _FILES[_file(bare)][1][position])
+        if _is_memory(bare):
+            bits = int(bare[1:].removesuffix("b"))
+            size = f"{_BROADCASTS[bits]} bcst" if bare.endswith("b") else f"{_POINTERS[bits]} ptr"
+            text = f"{size} [{_NUMBERED[number]}]"
         elif bare[0] == "i":
             text = "3" if bare == "i8" else str(_IMMEDIATES[bare])
+        elif bare in ("cl", "1"):
+            text = bare
         elif bare in _VECTORS:
-            text = f"{bare}{number % 8 if bare in ('k', 'mm') else number}"
+            text = f"{bare}{number}"
         else:
-            text = _general(bare, number)
-        operands.append(text + (f"{{k1}}{'{z}' if mask == 'kz}' else ''}" if mask else ""))
+            text = _general(bare, x86.GENERAL.index(_NUMBERED[number]))
+        operands.append(text + (f"{{k{_MASK}}}{'{z}' if mask == 'kz}' else ''}" if mask else ""))
     return f"{mnemonic} {', '.join(operands)}"
+
+
+def _file(kind: str) -> str:
+    """The registers that an operand of this kind names, as in `_FILES`: of memory those of its address."""
+    return "xmm" if kind in ("xmm", "ymm", "zmm") else kind if kind in ("mm", "k") else "r"
 
 
 _IMMEDIATES = {"i16": 0x1234, "i32": 0x123456, "i64": 0x123456789ABCDE}
@@ -184,9 +213,20 @@ def _decoded(line: str) -> Instruction:
     return instructions[0]
 
 
+def _turning(decoded: Instruction) -> dict[int, int]:
+    """Operands that are other registers in each instance, and how many take turns: those that it writes, and addresses
+    of memory that it reads and writes, since instances that change one place wait for one another."""
+    found = {
+        at: _FILES[_file(operand.kind)][0]
+        for at, operand in enumerate(decoded.operands)
+        if operand.written and (operand.register or (operand.memory and operand.memory.read))
+    }
+    return {at: count // len(found) for at, count in found.items()}
+
+
 def _own_targets(decoded: Instruction, number: int) -> dict[int, int]:
-    """Registers of an instance whose target, a register or memory, no other instance of a round writes."""
-    return {at: number for at, operand in enumerate(decoded.operands) if operand.written and operand.register}
+    """Registers of an instance whose targets no other instance of a round writes."""
+    return {at: turn * count + number % count for turn, (at, count) in enumerate(_turning(decoded).items())}
 
 
 def _pairs(decoded: Instruction, kinds: Sequence[str]) -> list[tuple[int, int]]:
@@ -226,24 +266,20 @@ def _implicit_chain(decoded: Instruction) -> list[str]:
 
 def _beside(harness: Harness, form: str, parallel: Sequence[str], effort: Effort) -> dict[str, Figure]:
     """By known form the cycles that one instance adds to four of that form, beside which it stands."""
+    # instances of their own, since one that waits for itself would add its latency; those with other registers, if any
+    instances = parallel[_BLOCKER_COPIES:] or parallel
     found = {}
-    for blocker in BLOCKERS:
+    for blocker in (*BLOCKERS, *_VECTOR_BLOCKERS[form.startswith(("v", "k"))]):
         if blocker == form:
             continue
         mnemonic, kinds = _parts(blocker)
         decoded = _decoded(_line(mnemonic, kinds, {}))
-        others = [
-            _line(mnemonic, kinds, {**_own_targets(decoded, 8 + number), **_stored(kinds, number)})
-            for number in range(_BLOCKER_COPIES)
-        ]
+        others = [_line(mnemonic, kinds, _own_targets(decoded, number)) for number in range(_BLOCKER_COPIES)]
         alone = copies_of(harness, others, effort)
-        both = copies_of(harness, [*others, parallel[0]], effort)
+        both = copies_of(harness, [line for one in instances for line in (*others, one)], effort)
+        both = both.scaled(1 / len(instances))
         found[blocker] = Figure(
             both.value - alone.value, both.low - alone.high, both.high - alone.low,
             alone.accepted + both.accepted, alone.refused + both.refused, alone.confirmed and both.confirmed,
         )  # fmt: skip
     return found
-
-
-def _stored(kinds: Sequence[str], number: int) -> dict[int, int]:
-    return {at: 8 + number for at, kind in enumerate(kinds) if kind[0] == "m" and kind != "mm" and at == 0}

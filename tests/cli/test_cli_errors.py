@@ -75,6 +75,7 @@ def test_usage_of_ecm(run, arguments, parts):
         (("incore", "x.s"), "-m clx or --uarch CLX"),
         (("incore", "-m", "clx", "--uarch", "SKL", "x.s"), "either"),
         (("instructions", "show", "vaddpd"), "either"),
+        (("evaluate", "blocks", "--distinct", "loops.csv"), "write --distinct behind it"),
         (("machine", "check"), "--carried"),
         (("machine", "frobnicate"), "frobnicate"),
         (("machine", "import", "x.yml", "-o", "."), "is a directory"),

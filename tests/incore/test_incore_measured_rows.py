@@ -30,7 +30,7 @@ vblendpd ymm,ymm,ymm,i8 0.5 | vblendvpd ymm,ymm,ymm,ymm 0.5 | vpmovzxbd ymm,xmm 
 vpmovzxbd zmm,xmm 0.999 | vpmovsxdq zmm,m256 0.999 | vhaddpd ymm,ymm,ymm 2.0 | vmovq r64,xmm 0.999
 vmovq xmm,r64 1.0 | vpextrd r32,xmm,i8 0.999 | vpinsrd xmm,xmm,r32,i8 1.0 | vcvttsd2si r32,xmm 0.999
 vcvttsd2si r64,m64 1.0 | vcvtsi2sd xmm,xmm,r64 1.255 | vcvtdq2pd ymm,xmm 0.666 | vcvtdq2pd ymm,m128 0.5
-vcvtps2pd ymm,xmm 0.666 | vcvtps2pd zmm,ymm 1.333 | vcvtpd2ps xmm,ymm 0.851 | vcvttpd2dq xmm,ymm 0.851
+vcvtps2pd ymm,xmm 0.666 | vcvtps2pd zmm,ymm 1.333 | vcvtpd2ps xmm,ymm 0.666 | vcvttpd2dq xmm,ymm 0.666
 vcvttpd2dq ymm,zmm 1.333 | vpcmpeqb k,xmm,xmm 0.5 | vpcmpeqb k,zmm,zmm 1.0 | vcmppd k,zmm,zmm,i8 0.999
 vpmovm2q ymm,k 0.25 | vpmovm2q zmm,k 0.5 | kmovw r32,k 0.999 | kandw k,k,k 0.5 | tzcnt r64,r64 0.255
 bsf r64,r64 0.255 | popcnt r64,r64 0.255 | bswap r64 0.255 | mul r64 0.999 | idiv r32 5.997 | div r32 5.996
@@ -38,13 +38,23 @@ div r64 6.996 | shld r64,r64,i8 1.541 | vdivsd xmm,xmm,xmm 4.994 | vdivpd ymm,ym
 vdivpd zmm,zmm,zmm 8.988 | vdivps ymm,ymm,ymm 2.998 | vdivps zmm,zmm,zmm 5.997 | vsqrtsd xmm,xmm,xmm 8.395
 vsqrtpd ymm,ymm 8.395 | vsqrtpd zmm,zmm 15.993 | vsqrtps ymm,ymm 4.997 | lea r64,m [b+i] 0.255
 lea r64,m [b+i*s] 0.26 | lea r64,m [b+i+d] 0.505 | lea r64,m [b+i*s+d] 0.505
+vpdpbusd ymm,ymm,ymm 0.499 | vpdpwssd zmm,zmm,m512 0.998 | vpshldd ymm,ymm,ymm,i8 0.499 | vphaddd ymm,ymm,ymm 1.994
+vhaddps ymm,ymm,m256 1.99 | vpcompressd ymm,ymm 0.66 | vpexpandd zmm{kz},zmm 1.33 | vcompresspd m512,zmm 53.9
+vpcompressb m128,xmm 72.9 | vpsubusb zmm,zmm,zmm 0.998 | vpcmpgtq ymm,ymm,ymm 0.498 | vcvttps2qq zmm,ymm 1.33
+vcvtps2qq ymm,xmm 0.69 | vcvtqq2ps xmm,ymm 0.66 | vcvttpd2udq xmm,m128 0.5 | vcvtps2ph m128,ymm,i8 1.99
+vpmovswb ymm,zmm 0.998 | vshuff64x2 ymm,ymm,ymm,i8 0.497 | vpbroadcastd xmm,r32 0.997 | vcvttsd2usi r64,xmm 0.996
+vpermilps ymm,ymm,ymm 0.499 | vmovddup zmm,zmm 0.998 | vextractf64x2 m128,ymm,i8 0.997 | vpmaskmovd m256,ymm,ymm 11.98
+kandnq k,k,k 0.998 | kortestq k,k 1.0 | blsi r64,r64 0.247
+pdep r64,r64,m64 1.0 | xadd r64,r64 0.333 | cqo 0.498 | bts m64,i8 1.99 | lock add m64,r64 7.48
 """
 
 LATENCIES = """
 vunpcklpd ymm,ymm,ymm 1 | vpermpd ymm,ymm,i8 4 | vpermpd zmm,zmm,zmm 5 | vperm2f128 ymm,ymm,ymm,i8 3
 vextractf128 xmm,ymm,i8 3 | vinsertf128 ymm,ymm,xmm,i8 1 | vpmovzxbd ymm,xmm 2 | vpmovsxdq ymm,xmm 2
 vhaddpd ymm,ymm,ymm 4.425 | tzcnt r64,r64 1 | bsf r64,r64 1 | lzcnt r64,r64 1 | popcnt r64,r64 1
-shld r64,r64,i8 2 | vdivpd zmm,zmm,zmm 13 | vsqrtps ymm,ymm 15
+shld r64,r64,i8 2 | vdivpd zmm,zmm,zmm 13 | vsqrtps ymm,ymm 15 | vpsubusw xmm,xmm,xmm 2 | vpcmpeqq ymm,ymm,ymm 2
+vpmovzxbd zmm,xmm 4 | vextractf64x4 ymm,zmm,i8 4 | vpmovdw ymm{k},zmm 4 | vrcpps ymm,ymm 4 | blsr r32,r32 1
+vmovapd ymm{k},ymm 1 | vmovdqu8 zmm{kz},zmm 1 | vmovapd ymm,ymm 0 | vcvtss2sd xmm,xmm,xmm 3
 """
 
 CHAINS = {
@@ -53,6 +63,10 @@ CHAINS = {
     "c5fbc2c100 c5f854c2": 3.0,  # vcmpeqsd xmm0,xmm0,xmm1; vandps xmm0,xmm0,xmm2
     "99 f7f9": 13.0,  # cdq; idiv ecx
     "62f17d0874c8 62f2fe0838c1": 4.0,  # vpcmpeqb k1,xmm0,xmm0; vpmovm2q xmm0,k1
+    "62f17d2876c9 c5f993c1 c5f96ec0": 10.0,  # vpcmpeqd k1,ymm0,ymm1; kmovb eax,k1; vmovd xmm0,eax
+    "62f1fd48c2cf01 62f2fe4838c1": 6.0,  # vcmpltpd k1,zmm0,zmm7; vpmovm2q zmm0,k1
+    "c5fdd7c0 c5f96ec0": 8.0,  # vpmovmskb eax,ymm0; vmovd xmm0,eax
+    "62f2fd487cc0 c4e1f97ec0": 7.0,  # vpbroadcastq zmm0,rax; vmovq rax,xmm0
     "488b04d8": 5.0,  # mov rax,[rax+rbx*8]
     "488b0418": 4.0,  # mov rax,[rax+rbx]
     "480304c7": 6.0,  # add rax,[rdi+rax*8]

@@ -193,3 +193,12 @@ def test_of_several_cores_those_take_rows_whose_table_they_are_for(tmp_path: Pat
     assert len(every) == len(named_targets("all"))
     with pytest.raises(UsageError, match=r"for ZEN3\.txt, which is the table of none of these cores"):
         named_targets(f"SKL+{file},ZEN4+{file}")
+
+
+@pytest.mark.parametrize("time", ["1.0.0", "0.000", "-nan", "-1.5", "inf"])
+def test_a_time_that_is_no_number_of_cycles_is_left_out_and_named(time: str, tmp_path: Path) -> None:
+    path = tmp_path / "ibench.txt"
+    path.write_text(f"vaddpd-yyy-TP:\t{time} (clock cycles)\nvmulpd-yyy-TP:\t0.5 (clock cycles)\n")
+    found = read_microbenchmarks(path, InstructionTable.open(load_parameters("ZEN4")))
+    assert [timing.form for timing in found.forms] == ["vmulpd ymm,ymm,ymm"]
+    assert any(f"its time is {time!r}" in note.text for note in found.notes)

@@ -11,6 +11,7 @@ from kernmodel.errors import AssemblyError
 from kernmodel.isa import isa_of
 from kernmodel.measure import blocks
 from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.instructions import parallel_instances
 
 
 def decoded(digits: str):
@@ -97,6 +98,44 @@ def test_code_runs_and_faults_are_told() -> None:
         harness.load(x86.function("9: jmp 9b"))
         with pytest.raises(FaultError, match="did not end in time"):
             harness.run([Case(1)], 1, 1)
+
+
+@needs_host
+def test_code_finds_the_data_anew_that_other_code_overwrote() -> None:
+    from kernmodel.measure.host import Case, Harness
+
+    with Harness() as harness:
+        harness.seal()
+        harness.load(x86.function("mov qword ptr [rax + 0x700], 1"))
+        harness.run([Case(1)], 1)
+        harness.load(x86.function("mov rax, [rax + 0x700]\nmov rax, [rax]"))
+        assert len(harness.run([Case(1)], 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "instances"),
+    [
+        ("vfmadd231pd zmm{k},zmm,zmm", 12),
+        ("kandb k,k,k", 5),
+        ("pmulhw mm,mm", 6),
+        ("shl r64,cl", 9),
+        ("mulx r64,r64,r64", 4),
+        ("add m64,r64", 9),
+        ("lock xadd m32,r32", 4),
+        ("vaddpd ymm,ymm,m64b", 12),
+        ("mov m64,r64", 9),
+    ],
+)
+def test_instances_of_a_form_do_not_wait_for_one_another(form: str, instances: int) -> None:
+    lines = parallel_instances(form)
+    decoded = list(isa_of("x86-64").decode(x86.assembled("\n".join(lines)), 0))
+    assert {item.form for item in decoded} == {form}
+    assert len(lines) == instances
+    for item in decoded:
+        others = {name for other in decoded if other is not item for name in other.registers_written}
+        read = {operand.register for operand in item.operands if operand.read}
+        read |= {reference.base for reference in item.memory} | {*item.implicit_reads}
+        assert not read & (others - {None})
 
 
 @needs_host

@@ -190,6 +190,14 @@ static char *fixed(char *where, size_t bytes, int protection)
     return found == where ? found : NULL;
 }
 
+/* The data that code finds: 64-bit pointers into themselves. */
+static void fill_page(void)
+{
+    uint64_t *words = (uint64_t *)(void *)DATA;
+    for (long i = 0; i < page_bytes / 8; i++)
+        words[i] = (uintptr_t)DATA + 0x800;
+}
+
 static void load_code(const char *digits)
 {
     size_t count = strlen(digits) / 2;
@@ -210,30 +218,31 @@ static void load_code(const char *digits)
     mprotect(CODE, CODE_BYTES, PROT_READ | PROT_EXEC);
     __builtin___clear_cache(CODE, CODE + count);
     work = (work_t *)(uintptr_t)CODE;
+    /* the code before may have overwritten them */
+    fill_page();
     reply("ok");
 }
 
-/* What a block of bytes finds: a page of 64-bit pointers into itself at DATA, and a page that holds vectors of normal
- * numbers at SAVE + 256. */
+/* What a block of bytes finds: a page of pointers at DATA, and a page that holds vectors of normal numbers at SAVE + 256. */
 static void prepare_memory(void)
 {
-    uint64_t *words;
     shared_page = memfd_create("data", MFD_CLOEXEC);
     if (shared_page < 0 || ftruncate(shared_page, page_bytes) || !fixed(SAVE, SAVE_BYTES, PROT_READ | PROT_WRITE) ||
         !fixed(CODE, CODE_BYTES, PROT_READ) || !map_page((uintptr_t)DATA)) {
         reply("error no memory at the addresses for code");
         exit(1);
     }
-    words = (uint64_t *)DATA;
-    for (long i = 0; i < page_bytes / 8; i++)
-        words[i] = (uintptr_t)DATA + 0x800;
-    /* as single and as double precision a normal number near 1 */
+    fill_page();
+    /* in double precision a number near 1, in single precision a normal one */
     uint32_t *numbers = (uint32_t *)(void *)(SAVE + 256);
     for (int i = 0; i < 32; i++)
         numbers[i] = 0x3ff00000;
     /* others, whose quotients by these have all their digits */
     for (int i = 32; i < 64; i++)
         numbers[i] = 0x3fb504f3;
+    /* near 1 in single precision, so that a chain of divisions by it does not end at 0, by which they take longer */
+    for (int i = 64; i < 96; i++)
+        numbers[i] = 0x3f800001;
 }
 
 static long huge_kib(const void *where)

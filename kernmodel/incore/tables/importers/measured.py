@@ -43,6 +43,7 @@ class Rule:
     loads: str = ""
     zero: bool = False
     registers_only: bool = False
+    masked: bool = False
 
 
 def as_measured(rows: Iterable[InstructionData], core: str) -> tuple[InstructionData, ...]:
@@ -73,8 +74,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _changed(row: InstructionData, rules: Iterable[tuple[re.Pattern[str], Rule]], core: str) -> InstructionData:
     found, source = [], row.source
+    has_mask = bool(_MASK.search(row.form))
     for pattern, rule in rules:
-        if any(pattern.fullmatch(form) for form in _names(row.form, rule.registers_only)):
+        if (has_mask or not rule.masked) and any(
+            pattern.fullmatch(form) for form in _names(row.form, rule.registers_only)
+        ):
             try:
                 changed = _by_rule(row, rule)
             except ValueError as error:

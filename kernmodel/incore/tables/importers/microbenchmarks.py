@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, Location, Note
@@ -21,10 +22,8 @@ from kernmodel.schema.document import FileKind, read_text
 from kernmodel.value_types import dataclass
 
 _FILE = FileKind("file of measured instructions", "docs/microarchitectures.md", InstructionTableError)
-_IBENCH = re.compile(r"^\s*([a-z][\w.]*(?:-[\w.]+)*):\s*([0-9.]+)\s*\(clock cycles\)", re.MULTILINE)
-_ASMBENCH = re.compile(
-    r"^\s*(.+?)\s*\n\s*Latency:\s*([0-9.]+) cycles?\s*\n\s*Throughput:\s*([0-9.]+) cycles?", re.MULTILINE
-)
+_IBENCH = re.compile(r"^\s*([a-z][\w.]*(?:-[\w.]+)*):\s*(\S+)\s*\(clock cycles\)", re.MULTILINE)
+_ASMBENCH = re.compile(r"^\s*(.+?)\s*\n\s*Latency:\s*(\S+) cycles?\s*\n\s*Throughput:\s*(\S+) cycles?", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{(?:src|dst)+:([^}]+)\}")
 _TYPE = re.compile(r"(\*?)(?:<(\d+) x )?(i\d+|float|double)>?:(\w+)")
 _BITS = {"float": 32, "double": 64}
@@ -114,22 +113,44 @@ def _line_of(text: str, match: re.Match[str]) -> int:
 def _of_ibench(text: str) -> Iterator[_Reading]:
     for match in _IBENCH.finditer(text):
         words = match[1].split("-")
-        cycles, throughput = float(match[2]), words[-1] == "TP"
+        throughput = words[-1] == "TP"
         words = words[:-1] if words[-1] in ("TP", "LT") else words
-        line = _line_of(text, match)
-        times = (cycles, None) if throughput else (None, cycles)
-        yield _Reading(line, match[1], words[0], _operands_of(words[1:]), *times)
+        times = (match[2], None) if throughput else (None, match[2])
+        yield _reading(_line_of(text, match), match[1], words[0], _operands_of(words[1:]), times)
 
 
 def _of_asmbench(text: str) -> Iterator[_Reading]:
     for match in _ASMBENCH.finditer(text):
-        name, times = match[1], (float(match[3]), float(match[2]))
+        name, times = match[1], (match[3], match[2])
         line = _line_of(text, match)
         if "{" in name:
-            yield _Reading(line, name, name.split()[0], _operands_of_template(name), *times)
+            yield _reading(line, name, name.split()[0], _operands_of_template(name), times)
         else:
             words = name.split("-")
-            yield _Reading(line, name, words[0], _operands_of(words[1:]), *times)
+            yield _reading(line, name, words[0], _operands_of(words[1:]), times)
+
+
+def _reading(
+    line: int,
+    name: str,
+    mnemonic: str,
+    wanted: Sequence[Sequence[str]] | str,
+    times: tuple[str | None, str | None],
+) -> _Reading:
+    """A reading by the texts of its throughput and latency; left out where one is no positive number."""
+    cycles = [None if text is None else _cycles(text) for text in times]
+    for text, value in zip(times, cycles, strict=True):
+        if text is not None and value is None:
+            wanted = f"is left out: its time is {text[:20]!r}, not a positive number of cycles"
+    return _Reading(line, name, mnemonic, wanted, cycles[0], cycles[1])
+
+
+def _cycles(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) and value > 0 else None
 
 
 def _operands_of(words: Sequence[str]) -> Sequence[Sequence[str]] | str:
