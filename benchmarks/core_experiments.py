@@ -100,7 +100,7 @@ def experiments() -> Iterator[Experiment]:
 
 
 def _dispatched() -> Iterator[Experiment]:
-    """Loads behind one another in loops of so many slots that dispatch alone binds, if it takes a full group each cycle."""
+    """Loads behind one another, in loops of so many slots that dispatch alone binds."""
     kinds = {
         "4 vector loads": _loads(range(0, 64, 16), "xmm{}", "vmovups"),
         "6 general loads": _loads(range(0, 48, 8)),

@@ -175,8 +175,8 @@ class Pipeline:
         if not self.loads_of:
             return True
         loads = [there + own for there, own in zip(self.loads, self.loads_of[slot], strict=True)]
-        beyond = (n > most for n, there, most in zip(loads, self.loads, self.core.most_loads, strict=True) if most and there)
-        if any(beyond):
+        limits = zip(loads, self.loads, self.core.most_loads, strict=True)
+        if any(most and there and number > most for number, there, most in limits):
             return False
         self.loads = loads
         return True
@@ -475,7 +475,7 @@ class Pipeline:
         following = next((port for port in order[turn:] + order[:turn] if port in able), least)
         chosen = least if self.counters[following] - self.counters[least] >= gap else following
         if group >> chosen & 1:
-            self.turn[rotating] = (turn + 1) % len(order)
+            self.turn[rotating] = (order.index(chosen) + 1) % len(order)
         return chosen
 
     def _port_behind_queue(self, ports: int) -> int:

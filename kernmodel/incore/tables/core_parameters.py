@@ -497,8 +497,8 @@ class VectorPathParameters:
     Attributes:
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
             path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
-            loaded_third_waits: a third vector that is loaded never comes straight; straight_stores: a stored vector that
-            does needs no path.
+            loaded_third_waits: a third vector that is loaded never comes straight;
+            straight_stores: a stored vector that does needs no path.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
     """
@@ -518,8 +518,8 @@ class LineParameters:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
         whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
-        grouped_stores: vector stores without a load between them from which on they cost half a cycle more, beside twice
-            as many loads; 0 for none.
+        grouped_stores: so many vector stores or more without a load between them cost half a cycle, beside twice as many
+            loads; 0 for none.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None

@@ -570,8 +570,9 @@ static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
     const int32_t next = in_turn ? first_from(in_turn, s->rotation[group][s->turn[group]]) : least;
     const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
     const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
+    const uint32_t before = (uint32_t)c->rotating[group] & ((1u << chosen) - 1);
     if (c->rotating[group] >> chosen & 1)
-        s->turn[group] = s->turn[group] + 1 == s->in_rotation[group] ? 0 : s->turn[group] + 1;
+        s->turn[group] = (__builtin_popcount(before) + 1) % s->in_rotation[group];
     return chosen;
 }
 
