@@ -39,6 +39,7 @@ from kernmodel.models.transfers import (
     transfer_times,
     unfollowed_streams,
     unknown_names,
+    with_work,
 )
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -250,8 +251,9 @@ def predict(
         machine = replace(machine, overlap=streams.overlap)
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    transfers = transfer_times(machine, streams, traffic, runs or {})
-    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, transfers)
+    plain = transfer_times(machine, streams, traffic, runs or {})
+    terms = _beside_work(Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain))
+    transfers = terms.transfers
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
     t_ecm, t_mem, domain = levels[-1][1], transfers[-1].bandwidth_cycles, machine.topology.cores_per_numa_domain
     fitted = _penalties(terms)
@@ -269,13 +271,32 @@ def predict(
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
-        notes=(*_notes(incore, transfers), *_machine_notes(terms)),
+        notes=(*_notes(incore, transfers), *_machine_notes(terms), *_work_notes(terms, plain)),
         cycles_interval=_interval(terms, elsewhere, passes, composed),
         outside=outside,
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
     )
+
+
+def _beside_work(terms: Terms) -> Terms:
+    """The terms with what transfers take longer since the core works beside them."""
+    if terms.streams is None:
+        return terms
+    core = {name: terms.beside_outside()[name] for name in ("T_OL", "T_nOL")}
+    return replace(terms, transfers=with_work(terms.machine, terms.streams, terms.traffic, terms.transfers, core))
+
+
+def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
+    """Whether the core's work beside transfers makes these take longer."""
+    longer = terms.total() - replace(terms, transfers=tuple(plain)).total()
+    if longer >= _NOTABLE:
+        text = (
+            f"T_ECM is {longer:.1f} cy/CL more than the longer of the core's work and the transfers: lines from memory "
+            "beside lines of caches let the core wait, as was measured on this machine (beside_work of its file)"
+        )
+        yield Note("work-beside-memory", text, "assumption")
 
 
 def _interval(terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float]) -> Interval | None:
