@@ -149,10 +149,10 @@ class EcmPrediction:
 
     @property
     def core_cycles(self) -> float:
-        """The in-core time beside data transfers: T_OL and T_call, less what chains of several rows overlap, and
-        T_out."""
-        overlap = 0.0 if self.outside is None else self.outside.overlap_cycles
-        return max(0.0, self.t_ol + self.t_call - overlap) + self.t_out
+        """The in-core time beside data transfers: T_OL and T_call, less what chains of several rows overlap and
+        straight-line code executes in place of passes, and T_out."""
+        less = 0.0 if self.outside is None else self.outside.less_cycles
+        return max(0.0, self.t_ol + self.t_call - less) + self.t_out
 
     @property
     def memory_cycles(self) -> float:

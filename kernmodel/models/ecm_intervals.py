@@ -58,11 +58,14 @@ class Terms:
         return {"T_OL": self.t_ol + self.t_call, "T_nOL": self.t_nol, **transfers}
 
     def beside_outside(self, changed: Mapping[str, float] | None = None) -> dict[str, float]:
-        """The times of the overlap expression, some of them `changed`; chains of several rows at once count less in
-        T_OL."""
+        """The times of the overlap expression, some of them `changed`; chains of several rows at once, and iterations
+        outside the passes, count less in T_OL. Of the latter's loads it is known that they take no longer than all."""
         times = {**self.body, **(changed or {})}
-        overlap = self.outside.overlap_cycles if self.outside else 0.0
-        return {**times, "T_OL": max(0.0, times["T_OL"] - overlap)}
+        if self.outside is None:
+            return times
+        t_ol = max(0.0, times["T_OL"] - self.outside.less_cycles)
+        t_nol = min(times["T_nOL"], t_ol) if self.outside.straight_cycles else times["T_nOL"]
+        return {**times, "T_OL": t_ol, "T_nOL": t_nol}
 
     def inside(self, changed: Mapping[str, float] | None = None) -> float:
         """T_ECM without T_out, with some times of the body `changed`."""
