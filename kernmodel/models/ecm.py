@@ -253,17 +253,16 @@ def predict(
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     plain = transfer_times(machine, streams, traffic, runs or {})
     terms = _beside_work(Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain))
-    transfers = terms.transfers
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
-    t_ecm, t_mem, domain = levels[-1][1], transfers[-1].bandwidth_cycles, machine.topology.cores_per_numa_domain
-    fitted = _penalties(terms)
+    t_ecm, t_mem = levels[-1][1], terms.transfers[-1].bandwidth_cycles
+    fitted, domain = _penalties(terms), machine.topology.cores_per_numa_domain
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
         t_ol=t_ol,
         t_nol=t_nol,
         ol_bound_by=bound_by,
-        transfers=transfers,
+        transfers=terms.transfers,
         levels=levels,
         overlap=str(machine.overlap),
         binding=_binding_terms(terms),
@@ -271,7 +270,7 @@ def predict(
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
-        notes=(*_notes(incore, transfers), *_machine_notes(terms), *_work_notes(terms, plain)),
+        notes=(*_notes(incore, terms.transfers), *_machine_notes(terms), *_work_notes(terms, plain)),
         cycles_interval=_interval(terms, elsewhere, passes, composed),
         outside=outside,
         calls=calls,
