@@ -3,9 +3,10 @@
     python benchmarks/line_crossing.py [--samples 3000]
 
 Eight loads (stores) of 8, 16 and 32 bytes, and of 64 where the host has such registers, to eight lines are repeated,
-each at the same place of its line; what one of them takes in cycles of the core is printed by that place. `line bytes of loads and stores` and `block bytes of 256-bit
-stores` (Zen 3, Zen 4) are where it doubles. The smallest of many short samples counts, beside a chain of dependent
-additions that tells the clock, so that whatever else runs on the host matters little.
+each at the same place of its line; what one of them takes in cycles of the core is printed by that place. `line bytes
+of loads and stores` and `block bytes of 256-bit stores` (Zen 3, Zen 4) are where it doubles. The smallest of many short
+samples counts, beside a chain of dependent additions that tells the clock, so that whatever else runs on the host
+matters little.
 """
 
 from __future__ import annotations
