@@ -39,7 +39,6 @@ from kernmodel.models.transfers import (
     transfer_times,
     unfollowed_streams,
     unknown_names,
-    with_work,
 )
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -252,7 +251,7 @@ def predict(
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     plain = transfer_times(machine, streams, traffic, runs or {})
-    terms = _beside_work(Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain))
+    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain).beside_work()
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
     t_ecm, t_mem = levels[-1][1], terms.transfers[-1].bandwidth_cycles
     fitted, domain = _penalties(terms), machine.topology.cores_per_numa_domain
@@ -277,14 +276,6 @@ def predict(
         penalties=fitted,
         textbook=streams is None,
     )
-
-
-def _beside_work(terms: Terms) -> Terms:
-    """The terms with what transfers take longer since the core works beside them."""
-    if terms.streams is None:
-        return terms
-    core = {name: terms.beside_outside()[name] for name in ("T_OL", "T_nOL")}
-    return replace(terms, transfers=with_work(terms.machine, terms.streams, terms.traffic, terms.transfers, core))
 
 
 def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:

@@ -13,7 +13,14 @@ from kernmodel.machine.overlap import evaluate
 from kernmodel.models.calls import CallWork
 from kernmodel.models.outside import OutsideWork
 from kernmodel.models.streams import Streams
-from kernmodel.models.transfers import TransferTime, lacks_one_core, transfer_time, transfer_times, unfollowed_streams
+from kernmodel.models.transfers import (
+    TransferTime,
+    lacks_one_core,
+    transfer_time,
+    transfer_times,
+    unfollowed_streams,
+    with_work,
+)
 from kernmodel.traffic.model import ENDS, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles
 from kernmodel.uncertainty import Interval, union
@@ -75,9 +82,18 @@ class Terms:
         """T_ECM, with some times of the body `changed`."""
         return self.t_out + self.inside(changed)
 
+    def beside_work(self) -> Terms:
+        """The terms with what transfers take longer since the core works beside them."""
+        if self.streams is None:
+            return self
+        core = {name: self.beside_outside()[name] for name in ("T_OL", "T_nOL")}
+        return replace(self, transfers=with_work(self.machine, self.streams, self.traffic, self.transfers, core))
+
     def moving(self, transfers: Sequence[TransferTime]) -> float:
-        """T_ECM with other times of paths."""
-        return self.total({transfer.name: transfer.cycles for transfer in transfers})
+        """T_ECM with other times of paths, as they are without the core's work."""
+        other = {transfer.name: transfer for transfer in transfers}
+        moved = tuple(other.get(transfer.name, transfer) for transfer in self.transfers)
+        return replace(self, transfers=moved).beside_work().total()
 
 
 def intervals(
