@@ -2,10 +2,11 @@
 
     python benchmarks/line_crossing.py [--samples 3000]
 
-Eight loads (stores) of 8, 16 and 32 bytes to eight lines are repeated, each at the same place of its line; what one of
-them takes in cycles of the core is printed by that place. `line bytes of loads and stores` and `block bytes of 256-bit
-stores` (Zen 3, Zen 4) are where it doubles. The smallest of many short samples counts, beside a chain of dependent
-additions that tells the clock, so that whatever else runs on the host matters little.
+Eight loads (stores) of 8, 16 and 32 bytes, and of 64 where the host has such registers, to eight lines are repeated,
+each at the same place of its line; what one of them takes in cycles of the core is printed by that place. `line bytes
+of loads and stores` and `block bytes of 256-bit stores` (Zen 3, Zen 4) are where it doubles. The smallest of many short
+samples counts, beside a chain of dependent additions that tells the clock, so that whatever else runs on the host
+matters little.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import ctypes
 from collections.abc import Mapping
 
 from timed_code import ADDITIONS, compiled, declare
+
+from kernmodel.measure.code_x86 import vector_bytes
 
 _DATA = r"""
 static char data[8192] __attribute__((aligned(4096)));
@@ -37,6 +40,11 @@ _ACCESSES = {
     "store of 16 bytes": "movupd %%xmm{number}, {place}(%2)",
     "store of 32 bytes": "vmovupd %%ymm{number}, {place}(%2)",
 }
+if vector_bytes() == 64:
+    _ACCESSES |= {
+        "load of 64 bytes": "vmovupd {place}(%2), %%zmm{number}",
+        "store of 64 bytes": "vmovupd %%zmm{number}, {place}(%2)",
+    }
 _PLACES = (0, 8, 16, 32, 40, 48, 52, 56, 60)
 _AT_ONCE = 8
 _PASSES = 1000

@@ -70,6 +70,10 @@ class CacheLevel:
     loads_pass_by: bool = False
 
 
+WORK_LINES = 2
+"""Lines of the last cache in the pass beside whose line from memory work of the core is measured (`beside_work`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class TransferPath:
     """The path between two neighbouring levels of the hierarchy, cache or memory.
@@ -86,6 +90,9 @@ class TransferPath:
             ones; None: not measured.
         beside_memory: cycles that a line from memory takes beside 0, 1, 2, … lines loaded from the outer level; empty:
             not measured.
+        beside_work: of the path to memory, pairs of the core's work, as a multiple of what a line from memory and
+            `WORK_LINES` of the cache before it take, and by how many cycles all of it takes longer than the longer of
+            both; empty: not measured.
     """
 
     name: str
@@ -98,6 +105,7 @@ class TransferPath:
     run_length: tuple[tuple[float, float], ...] = ()
     small_pages: float | None = None
     beside_memory: tuple[float, ...] = ()
+    beside_work: tuple[tuple[float, float], ...] = ()
 
     def restart_cycles(self, run_bytes: float) -> float:
         """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of

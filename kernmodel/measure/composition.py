@@ -27,7 +27,7 @@ EFFORT = Effort(samples=60, rounds=3, seconds=4.0)
 _OUTER, _INNER = 0, 1
 _POSITION, _TOTAL = 63, 62
 _SEGMENT_BYTES = 1 << 18
-_TARGETS = 12
+TARGETS = 12
 _LEAST = 4
 """Confirmed experiments that are needed, at least one with data in each level."""
 _UNROLLED = 4
@@ -55,7 +55,7 @@ def measure_mixed(
         MeasurementError: the host does not let it be measured.
     """
     sizes, levels = level_sizes(topology), list(plain)
-    arithmetic = copies_of(harness, _arithmetic(_TARGETS), effort).value / _TARGETS
+    operation = copies_of(harness, arithmetic(TARGETS), effort).value / TARGETS
     found = []
     for outer in levels[1:]:
         inner = levels[:1] if outer == "Mem" else levels[: levels.index(outer)]
@@ -64,9 +64,9 @@ def measure_mixed(
         for what, level, count, share in asked:
             name = f"{what} beside a line of {outer}"
             progress(name)
-            computed = round(share * plain[outer] / max(arithmetic, 0.1))
+            computed = round(share * plain[outer] / max(operation, 0.1))
             figure = _timed(harness, sizes, (outer, level), count, computed, effort)
-            found.append(Beside(name, outer, level if count else "", count, computed * arithmetic, figure))
+            found.append(Beside(name, outer, level if count else "", count, computed * operation, figure))
     return MixedStreams(dict(plain), tuple(found))
 
 
@@ -195,7 +195,7 @@ def function(inside: int, count: int, computed: int) -> bytes:
         places = [f"r8 + rax + {line * LINE}", *(f"r9 + rbx + {(line * count + n) * LINE}" for n in range(count))]
         for place in places:
             lines += [f"{move} {register}{12 + at // width % 2}, [{place} + {at}]" for at in range(0, LINE, width)]
-        lines += _arithmetic(computed)
+        lines += arithmetic(computed)
     if count:
         # rows of lines at a time, all inside the buffer
         row = _UNROLLED * count * LINE
@@ -204,7 +204,7 @@ def function(inside: int, count: int, computed: int) -> bytes:
     return x86.function("\n".join(lines), set_up=False)
 
 
-def _arithmetic(number: int) -> list[str]:
+def arithmetic(number: int) -> list[str]:
     """Operations on registers that no load writes, of which none waits for another: they overwrite their targets."""
     name = "vmulpd ymm{0}, ymm15, ymm15" if x86.vector_bytes() > 16 else "pshufd xmm{0}, xmm15, 0"
-    return [name.format(at % _TARGETS) for at in range(number)]
+    return [name.format(at % TARGETS) for at in range(number)]

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kernmodel.machine.model import WORK_LINES
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
-from kernmodel.measure.composition import inner_bytes
+from kernmodel.measure.blocks import copies_of
+from kernmodel.measure.composition import TARGETS, arithmetic, inner_bytes
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import LinesBeside, ManyStreams, StreamPass
+from kernmodel.measure.model import LinesBeside, ManyStreams, StreamPass, WorkBeside
 from kernmodel.measure.samples import Figure
 
 MOST = 8
@@ -45,19 +47,51 @@ def measure_lines_beside(
     return tuple(found)
 
 
+def measure_work_beside(
+    harness: Harness, topology: HostTopology, *, effort: Effort, progress: Callable[[str], object] = lambda what: None
+) -> tuple[WorkBeside, ...]:
+    """Cycles of a pass over a line from memory and lines of the last cache by the work of the core, independent
+    arithmetic between the loads, from none upward; none without enough memory.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    sizes, last = level_sizes(topology), topology.last_level.name
+    if not {"Mem", last} <= sizes.keys():
+        return ()
+    each = copies_of(harness, arithmetic(TARGETS), effort).value / TARGETS
+    found = []
+    for wanted in _WORK_CYCLES:
+        progress(f"{wanted} cycles of work beside lines of {last} and memory")
+        computed = round(wanted / max(each, 0.1))
+        pass_of = timed(harness, sizes, "Mem", last, WORK_LINES, effort, computed=computed)
+        found.append(WorkBeside(float(wanted), pass_of.cycles))
+    return tuple(found)
+
+
+_WORK_CYCLES = (0, 4, 8, 12, 16, 24, 32, 48)
+
+
 def timed(
-    harness: Harness, sizes: Mapping[str, int], outer: str, level: str, count: int, effort: Effort
+    harness: Harness,
+    sizes: Mapping[str, int],
+    outer: str,
+    level: str,
+    count: int,
+    effort: Effort,
+    *,
+    computed: int = 0,
 ) -> LinesBeside:
     """Cycles of a line of `outer` beside `count` lines of streams that lie in `level`.
 
     Args:
-        sizes: bytes of data that lie in each level.
+        sizes: bytes of data that lie in each level; computed: operations of the core between the loads.
     """
     total, each = sizes[outer] // 1024 * 1024, _stream_bytes(sizes[level], count)
     harness.buffer(_OUTER, Buffer(total + LINE))
     harness.buffer(_INNER, Buffer((each + _SKEW_BYTES) * max(count, 1) + LINE, APART))
     harness.value(_POSITION, 0)
-    harness.load(function(each, count))
+    harness.load(function(each, count, computed=computed))
     segment = _SEGMENT_BYTES if outer == "Mem" else None
     return LinesBeside(level, count, cycles_per_line(harness, total, segment, effort))
 
@@ -159,12 +193,15 @@ def _stream_bytes(size: int, count: int) -> int:
     return 1 << (inner_bytes(size) // max(count, 1)).bit_length() - 1
 
 
-def function(each: int, streams: int, *, loaded: int = 1, apart: int = 0, single: bool = False) -> bytes:
+def function(
+    each: int, streams: int, *, loaded: int = 1, apart: int = 0, single: bool = False, computed: int = 0
+) -> bytes:
     """The loop: a line of each of `loaded` streams of the outer buffer and of `streams` streams in the inner one.
 
     Args:
         each: bytes of an inner stream, a power of two; apart: bytes between those of the outer buffer.
         single: whether the lines of the inner buffer are those of one stream that walks on by as many lines a pass.
+        computed: operations that need none of the lines, spread among them.
     """
     width = min(x86.vector_bytes(), 32)
     register, move = ("ymm", "vmovups") if width == 32 else ("xmm", "movups")
@@ -182,8 +219,10 @@ def function(each: int, streams: int, *, loaded: int = 1, apart: int = 0, single
     between = LINE if single else each + _SKEW_BYTES
     begins = [f"r8 + rax + {number * apart}" for number in range(loaded)]
     begins += [f"r9 + rbx + {number * between}" for number in range(streams)]
-    for begin in begins:
+    work = arithmetic(computed)
+    for number, begin in enumerate(begins):
         lines += [f"{move} {register}{12 + at // width % 2}, [{begin} + {at}]" for at in range(0, LINE, width)]
+        lines += work[number * computed // len(begins) : (number + 1) * computed // len(begins)]
     if single:
         step = streams * LINE
         lines += [f"add rbx, {step}", f"cmp rbx, {each * streams // step * step}", "cmovae rbx, rcx"]

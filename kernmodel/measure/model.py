@@ -222,6 +222,15 @@ class LinesBeside:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkBeside:
+    """Cycles of a pass that loads a line from memory and `WORK_LINES` lines of the cache before it (`machine.model`),
+    and works for so many cycles."""
+
+    work_cycles: float
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
 class StreamPass:
     """Cycles of a pass that loads a line of each of so many streams.
 

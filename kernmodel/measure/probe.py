@@ -34,6 +34,7 @@ from kernmodel.measure.model import (
     Peak,
     Runs,
     SeveralCores,
+    WorkBeside,
 )
 from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.several_cores import measure_several_cores, saturates
@@ -256,7 +257,7 @@ def _cache(
         "source": f"{system}; how it is filled and replaced, derived from the carried {name}.yml",
     }
     if share.level == cache.name and share.usable_bytes is not None:
-        ways = max(1, min(cache.ways, share.usable_bytes * cache.ways // cache.size_bytes))
+        ways = max(1, min(cache.ways, round(share.usable_bytes * cache.ways / cache.size_bytes)))
         size = ways * cache.sets * cache.line_bytes
         cycles = ", ".join(f"{p.total_bytes / 2**20:.3g} MiB {p.cycles_per_line.value:.2f}" for p in share.points)
         told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
@@ -289,6 +290,10 @@ def _paths(
         if beside := _beside_memory(found.beside, outer):
             path["beside_memory"] = beside
             source += f"; beside_memory {here}"
+        work = _beside_work(found.work) if outer == "Mem" else []
+        if work:
+            path["beside_work"] = work
+            source += f"; beside_work {here}"
         if outer == "Mem" and small is not None:
             path["small_pages"] = f"{small:.2f} cy/CL"
             source += f"; small_pages {here}"
@@ -311,6 +316,18 @@ def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
     own = [one.cycles for one in found if one.level == level]
     known = [one.value for one in takewhile(lambda one: one.confirmed, own)]
     return [f"{cycles:.2f}" for cycles in accumulate(known, max)] if len(known) >= LEAST_BESIDE else []
+
+
+def _beside_work(found: Sequence[WorkBeside]) -> list[list[str]]:
+    """By how much passes with work take longer than the longer of the work and the pass without any, by the work as a
+    multiple of that; nothing where too few are confirmed or longer."""
+    if not found or not found[0].cycles.confirmed:
+        return []
+    plain = found[0].cycles.value
+    known = [(one.work_cycles, one.cycles.value) for one in found[1:] if one.cycles.confirmed]
+    longer = [(work / plain, cycles - max(work, plain)) for work, cycles in known]
+    pairs = [[f"{share:.3f}", f"{cycles:.2f}"] for share, cycles in longer if round(cycles, 2) > 0]
+    return pairs if len(pairs) >= LEAST_PAIRS else []
 
 
 def _streams(found: OneCore, here: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.lines_beside import measure_lines_beside, measure_many_streams
+from kernmodel.measure.lines_beside import measure_lines_beside, measure_many_streams, measure_work_beside
 from kernmodel.measure.model import (
     BandwidthPoint,
     Bandwidths,
@@ -39,6 +39,7 @@ from kernmodel.measure.model import (
     MixedStreams,
     Peaks,
     Runs,
+    WorkBeside,
 )
 from kernmodel.measure.peaks import PeakKind, measure_peaks
 from kernmodel.measure.runs import measure_runs
@@ -65,8 +66,8 @@ class Plan:
     effort: Effort
     narrow: bool = False
     beyond: bool = True
-    least: int = 3
-    most: int = 5
+    least: int = 6
+    most: int = 9
     seconds: float = 100.0
 
 
@@ -78,6 +79,7 @@ class OneCore:
         share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
         beside: a line from memory beside lines of each cache; empty: not measured.
+        work: the core's work beside a line from memory and lines of the last cache; empty: not measured.
         many: passes over more streams than the core follows.
         mixed: of each trial that could compose; compositions: by all of them.
         trials: how many were made; notes: what is not confirmed, or differs from trial to trial.
@@ -89,6 +91,7 @@ class OneCore:
     share: CacheShare = CacheShare("", (), None, ())
     small_pages: BandwidthPoint | None = None
     beside: tuple[LinesBeside, ...] = ()
+    work: tuple[WorkBeside, ...] = ()
     many: ManyStreams = ManyStreams(None, ())
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
@@ -142,10 +145,11 @@ def _trial(
     share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
     beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
+    work = measure_work_beside(harness, topology, effort=effort, progress=tell)
     many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
-    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, many, mixed)
+    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, work, many, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -176,6 +180,10 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         replace(same[0], cycles=repeated([one.cycles for one in same]))
         for same in zip(*(one.beside for one in trials), strict=True)
     )
+    work = tuple(
+        replace(same[0], cycles=repeated([one.cycles for one in same]))
+        for same in zip(*(one.work for one in trials), strict=True)
+    )
     share = _merged_points([one.share.points for one in trials])
     small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
     mixed = tuple(one for trial in trials for one in trial.mixed)
@@ -185,7 +193,7 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     clock, huge = median(one.bandwidths.clock_hz for one in trials), all(one.bandwidths.huge for one in trials)
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
-        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside,
+        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside, work,
         _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
@@ -232,6 +240,8 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
     for one in trial.beside:
         yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
+    for beside_work in trial.work:
+        yield f"{beside_work.work_cycles:g} cycles of work beside lines", beside_work.cycles
     for step in trial.many.passes:
         how = f"{step.streams} lines of few streams" if step.single else f"{step.streams} streams"
         yield f"{how}, {step.loaded} from memory", step.cycles

@@ -148,10 +148,10 @@ class EcmPrediction:
 
     @property
     def core_cycles(self) -> float:
-        """The in-core time beside data transfers: T_OL and T_call, less what chains of several rows overlap, and
-        T_out."""
-        overlap = 0.0 if self.outside is None else self.outside.overlap_cycles
-        return max(0.0, self.t_ol + self.t_call - overlap) + self.t_out
+        """The in-core time beside data transfers: T_OL and T_call, less what chains of several rows overlap and
+        straight-line code executes in place of passes, and T_out."""
+        less = 0.0 if self.outside is None else self.outside.less_cycles
+        return max(0.0, self.t_ol + self.t_call - less) + self.t_out
 
     @property
     def memory_cycles(self) -> float:
@@ -250,18 +250,18 @@ def predict(
         machine = replace(machine, overlap=streams.overlap)
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    transfers = transfer_times(machine, streams, traffic, runs or {})
-    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, transfers)
+    plain = transfer_times(machine, streams, traffic, runs or {})
+    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain).beside_work()
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
-    t_ecm, t_mem, domain = levels[-1][1], transfers[-1].bandwidth_cycles, machine.topology.cores_per_numa_domain
-    fitted = _penalties(terms)
+    t_ecm, t_mem = levels[-1][1], terms.transfers[-1].bandwidth_cycles
+    fitted, domain = _penalties(terms), machine.topology.cores_per_numa_domain
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
         t_ol=t_ol,
         t_nol=t_nol,
         ol_bound_by=bound_by,
-        transfers=transfers,
+        transfers=terms.transfers,
         levels=levels,
         overlap=str(machine.overlap),
         binding=_binding_terms(terms),
@@ -269,13 +269,24 @@ def predict(
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
-        notes=(*_notes(incore, transfers), *_machine_notes(terms)),
+        notes=(*_notes(incore, terms.transfers), *_machine_notes(terms), *_work_notes(terms, plain)),
         cycles_interval=_interval(terms, elsewhere, passes, composed),
         outside=outside,
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
     )
+
+
+def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
+    """Whether the core's work beside transfers makes these take longer."""
+    longer = terms.total() - replace(terms, transfers=tuple(plain)).total()
+    if longer >= _NOTABLE:
+        text = (
+            f"T_ECM is {longer:.1f} cy/CL more than the longer of the core's work and the transfers: lines from memory "
+            "beside lines of caches let the core wait, as was measured on this machine (beside_work of its file)"
+        )
+        yield Note("work-beside-memory", text, "assumption")
 
 
 def _interval(terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float]) -> Interval | None:

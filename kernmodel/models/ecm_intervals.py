@@ -13,7 +13,14 @@ from kernmodel.machine.overlap import evaluate
 from kernmodel.models.calls import CallWork
 from kernmodel.models.outside import OutsideWork
 from kernmodel.models.streams import Streams
-from kernmodel.models.transfers import TransferTime, lacks_one_core, transfer_time, transfer_times, unfollowed_streams
+from kernmodel.models.transfers import (
+    TransferTime,
+    lacks_one_core,
+    transfer_time,
+    transfer_times,
+    unfollowed_streams,
+    with_work,
+)
 from kernmodel.traffic.model import ENDS, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles
 from kernmodel.uncertainty import Interval, union
@@ -58,11 +65,14 @@ class Terms:
         return {"T_OL": self.t_ol + self.t_call, "T_nOL": self.t_nol, **transfers}
 
     def beside_outside(self, changed: Mapping[str, float] | None = None) -> dict[str, float]:
-        """The times of the overlap expression, some of them `changed`; chains of several rows at once count less in
-        T_OL."""
+        """The times of the overlap expression, some of them `changed`; chains of several rows at once, and iterations
+        outside the passes, count less in T_OL. Of the latter's loads it is known that they take no longer than all."""
         times = {**self.body, **(changed or {})}
-        overlap = self.outside.overlap_cycles if self.outside else 0.0
-        return {**times, "T_OL": max(0.0, times["T_OL"] - overlap)}
+        if self.outside is None:
+            return times
+        t_ol = max(0.0, times["T_OL"] - self.outside.less_cycles)
+        t_nol = min(times["T_nOL"], t_ol) if self.outside.straight_cycles else times["T_nOL"]
+        return {**times, "T_OL": t_ol, "T_nOL": t_nol}
 
     def inside(self, changed: Mapping[str, float] | None = None) -> float:
         """T_ECM without T_out, with some times of the body `changed`."""
@@ -72,9 +82,18 @@ class Terms:
         """T_ECM, with some times of the body `changed`."""
         return self.t_out + self.inside(changed)
 
+    def beside_work(self) -> Terms:
+        """The terms with what transfers take longer since the core works beside them."""
+        if self.streams is None:
+            return self
+        core = {name: self.beside_outside()[name] for name in ("T_OL", "T_nOL")}
+        return replace(self, transfers=with_work(self.machine, self.streams, self.traffic, self.transfers, core))
+
     def moving(self, transfers: Sequence[TransferTime]) -> float:
-        """T_ECM with other times of paths."""
-        return self.total({transfer.name: transfer.cycles for transfer in transfers})
+        """T_ECM with other times of paths, as they are without the core's work."""
+        other = {transfer.name: transfer for transfer in transfers}
+        moved = tuple(other.get(transfer.name, transfer) for transfer in self.transfers)
+        return replace(self, transfers=moved).beside_work().total()
 
 
 def intervals(

@@ -36,6 +36,8 @@ class OutsideWork:
             known): the front end starts anew.
         overlap_cycles: by how much less of T_OL counts because chains that start anew at each entry do not wait for one
             another, and those of several entries are executed at once.
+        straight_cycles: by how much less of T_OL counts because straight-line code executes so many iterations of each
+            entry that the loop itself makes fewer passes (vectors of a short row, before a loop over what they leave).
         exit: what the branch predictor does.
         branch_cycles: what branches within the loop cost that the data decide, if nothing foresees them; not in T_out.
         row_factor: how many times as much T_OL may be where a pass executes whole rows of different lengths, if each
@@ -54,6 +56,7 @@ class OutsideWork:
     exit: Exit
     known: bool
     overlap_cycles: float = 0.0
+    straight_cycles: float = 0.0
     branch_cycles: float = 0.0
     row_factor: float = 1.0
     single_cycles: float | None = None
@@ -62,6 +65,11 @@ class OutsideWork:
     def cycles(self) -> float:
         """T_out: all of it, in cycles per unit of work."""
         return self.remainder_cycles + self.outer_cycles + self.entry_cycles
+
+    @property
+    def less_cycles(self) -> float:
+        """By how much less than the passes of the loop take, one after the other, T_OL counts."""
+        return self.overlap_cycles + self.straight_cycles
 
     @property
     def least_cycles(self) -> float:

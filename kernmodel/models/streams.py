@@ -67,15 +67,16 @@ class Unfollowed:
         """
         if self.cycles_per_line is not None:
             return lines * self.cycles_per_line
-        return max(others, min(most, others + self._longer(lines)))
+        return max(others, min(most, others + interpolated(self.longer, lines)))
 
-    def _longer(self, lines: float) -> float:
-        """Between measured numbers of lines linear, beyond the last as there."""
-        points = [(0.0, 0.0), *self.longer]
-        for (low, first), (high, last) in pairwise(points):
-            if lines < high:
-                return first + (last - first) * (lines - low) / (high - low)
-        return points[-1][1]
+
+def interpolated(measured: Sequence[tuple[float, float]], value: float) -> float:
+    """Between measured pairs, and from nothing to the first, linear, beyond the last as there."""
+    points = [(0.0, 0.0), *measured]
+    for (low, first), (high, last) in pairwise(points):
+        if value < high:
+            return first + (last - first) * (value - low) / (high - low)
+    return points[-1][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Streams:
         memory_load: cycles of a line of a stream of loads from memory; None where that is not known.
         beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
             of which that is not known are missing.
+        work: by how many cycles the core's work and transfers from memory and caches take longer than the longer of
+            both, by the work as a multiple of the transfers (`TransferPath.beside_work`).
     """
 
     machine: Machine
@@ -100,6 +103,7 @@ class Streams:
     unfollowed: Unfollowed | None = None
     beside: Mapping[str, Sequence[float]] = field(default_factory=dict)
     memory_load: float | None = None
+    work: Sequence[tuple[float, float]] = ()
 
 
 def streams_of(machine: Machine, misses: MissParameters) -> Streams:
@@ -127,7 +131,8 @@ def recomposed(streams: Streams, overlap: Overlap) -> Streams:
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:
     overlap, shown = _shown_overlap(machine)
     times = _stream_times(replace(machine, overlap=overlap))
-    return Streams(machine, overlap, times, shown, unfollowed, beside, _memory_load(machine))
+    work = machine.paths[-1].beside_work
+    return Streams(machine, overlap, times, shown, unfollowed, beside, _memory_load(machine), work)
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
@@ -164,8 +169,22 @@ def beside_cycles(known: Sequence[float], lines: float) -> float:
         known: beside 1, 2, … lines.
     """
     points = [0.0, *known]
-    at = min(int(lines), len(points) - 2)
-    return points[at] + (lines - at) * (points[at + 1] - points[at])
+    first = min(int(lines), len(points) - 2)
+    return points[first] + (lines - first) * (points[first + 1] - points[first])
+
+
+def spread_cycles(known: Sequence[float], lines: float, memory: float, most: int) -> float:
+    """By how many cycles so many lines from memory together take longer beside so many lines of a cache.
+
+    What one line from memory takes beside 1, 2, … others is known. A core that executes out of order may have the same
+    lines beside one of several from memory, or spread over some or all of them: what takes least counts.
+
+    Args:
+        known: beside 1, 2, … lines; lines: of the cache; memory: from memory, above 0.
+        most: from memory that are loaded in the same pass; 0: not known.
+    """
+    shares = [float(number) for number in range(1, most + 1)] + [memory]
+    return min(share * beside_cycles(known, lines / share) for share in shares)
 
 
 def _shown_overlap(machine: Machine) -> tuple[Overlap, str]:

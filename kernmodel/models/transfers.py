@@ -6,14 +6,14 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from kernmodel.machine.model import Machine, TransferPath
+from kernmodel.machine.model import WORK_LINES, Machine, TransferPath
 from kernmodel.machine.overlap import Overlap, evaluate
 from kernmodel.models.bandwidths import MemoryBandwidth, nearest_bandwidth
-from kernmodel.models.streams import Streams, Unfollowed, beside_cycles, stream_cycles
+from kernmodel.models.streams import Streams, Unfollowed, interpolated, spread_cycles, stream_cycles
 from kernmodel.traffic.model import PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles
 from kernmodel.value_types import dataclass
@@ -77,21 +77,56 @@ def _beside_memory(
 
 
 def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
-    """By cache the cycles that lines from memory take longer since lines that lie there are loaded beside them."""
+    """By cache, outermost first, the cycles that lines from memory take longer since lines that lie there are loaded
+    beside them; of several caches each counts beside those further out."""
     loads = [traffic.path(path.name).loads for path in machine.paths]
     if not loads[-1]:
         return {}
     served = {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
-    return {
-        level: loads[-1] * beside_cycles(known, served[level] / loads[-1])
-        for level, known in streams.beside.items()
-        if served.get(level, 0.0) > 0
-    }
+    # of a function's traffic it is not known which lines are of one pass: they are spread evenly
+    memory, found, beyond = loads[-1], dict[str, float](), 0.0
+    most = int(memory) if traffic.accesses else 0
+    for level in reversed(served):
+        known = streams.beside.get(level)
+        if known and served[level] > 0:
+            both = spread_cycles(known, beyond + served[level], memory, most)
+            found[level] = both - spread_cycles(known, beyond, memory, most)
+            beyond += served[level]
+    return found
 
 
-def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
-    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
-    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
+def with_work(
+    machine: Machine,
+    streams: Streams,
+    traffic: Traffic,
+    transfers: tuple[TransferTime, ...],
+    core: Mapping[str, float],
+) -> tuple[TransferTime, ...]:
+    """The times where the core works beside lines from memory and lines from caches: all together take longer than the
+    longer of both, as far as that was measured.
+
+    Fewer lines than those of the measured pass (`WORK_LINES`) make it longer in proportion.
+
+    Args:
+        core: the in-core times of the overlap expression by name.
+    """
+    loads = [traffic.path(path.name).loads for path in machine.paths]
+    alone = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
+    if not streams.work or not loads[-1] or not transfers[-1].known or not alone:
+        return transfers
+    passes = min(1.0, loads[-1])
+    share = passes * min(1.0, (loads[0] - loads[-1]) / passes / WORK_LINES)
+    work = evaluate(streams.overlap, core)
+    together = evaluate(streams.overlap, {**core, **{transfer.name: transfer.cycles for transfer in transfers}})
+    return _longer(streams.overlap, transfers, together + share * interpolated(streams.work, work / alone), core)
+
+
+def _longer(
+    overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float, core: Mapping[str, float] | None = None
+) -> tuple[TransferTime, ...]:
+    """The times with so much more latency from memory that all together, and those of the core where these are given,
+    take so many cycles, if that is more."""
+    memory, times = transfers[-1], {**(core or {}), **{transfer.name: transfer.cycles for transfer in transfers}}
     more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
     if more <= 0 or evaluate(overlap, times) >= cycles:
         return transfers

@@ -90,6 +90,12 @@ CASES = {
         "run_length: [[512, 0], [1024, 40]]",
         ":45: paths.L2Mem.run_length: '0' is not a cycles per cache line with a unit",
     ),
+    "work without a course": (
+        "penalty_load: 1 cy/CL",
+        "beside_work: [[0.5, 5]]",
+        ":45: paths.L2Mem.beside_work: is no list of at least two pairs; "
+        "write [[multiple of the transfers, cycles longer], …]",
+    ),
     "one figure beside nothing": (
         "penalty_load: 1 cy/CL",
         "beside_memory: [9.8, 10.1]",

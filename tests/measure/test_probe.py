@@ -29,6 +29,7 @@ from kernmodel.measure.model import (
     Runs,
     SeveralCores,
     StreamPass,
+    WorkBeside,
 )
 from kernmodel.measure.samples import Figure
 from kernmodel.models.streams import streams_of
@@ -70,6 +71,13 @@ BESIDE = tuple(
     for count, cycles in enumerate(all_cycles)
 )
 """Beside three lines it takes less than beside two; of L3 one is not confirmed."""
+
+
+WORK = tuple(
+    WorkBeside(work, figure(cycles, work != 12.0))
+    for work, cycles in ((0.0, 16.0), (8.0, 21.0), (12.0, 0.1), (32.0, 35.0))
+)
+"""One is not confirmed."""
 
 
 def many(followed: int | None, *cycles: tuple[int, float, float, bool]) -> ManyStreams:
@@ -116,6 +124,7 @@ def probed(
     monkeypatch.setattr(trials, "measure_peaks", lambda *_, **__: peaks)
     monkeypatch.setattr(trials, "measure_runs", lambda *_, **__: RUNS)
     monkeypatch.setattr(trials, "measure_lines_beside", lambda *_, **__: BESIDE)
+    monkeypatch.setattr(trials, "measure_work_beside", lambda *_, **__: WORK)
     monkeypatch.setattr(trials, "measure_many_streams", lambda *_, **__: MANY)
     monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
@@ -128,9 +137,9 @@ def probed(
 def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
-    # a line takes 1.15 times the 6.5 cycles at 40.2 of 105 MiB: 5 of 15 ways
-    assert [level.size_bytes for level in machine.levels] == [48 << 10, 2 << 20, 35 << 20]
-    assert "written as 5 of 15 ways" in machine.sources["caches.L3"]
+    # a line takes 1.15 times the 6.5 cycles at 40.2 of 105 MiB: 6 of 15 ways is nearest
+    assert [level.size_bytes for level in machine.levels] == [48 << 10, 2 << 20, 42 << 20]
+    assert "written as 6 of 15 ways" in machine.sources["caches.L3"]
     rate = next(one for one in machine.bandwidths if (one.level, one.mix.name) == ("Mem", "load")).bytes_per_second[0]
     assert rate == pytest.approx(64 / 13.1 * 2.3e9, rel=0.01)
     assert "derived from the carried spr.yml" in machine.sources["core"]
@@ -188,6 +197,15 @@ def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(
     assert "beside_memory measured on this host" in machine.sources["paths.L1L2"]
 
 
+def test_work_beside_lines_is_by_how_much_it_takes_longer_than_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    assert machine.paths[-1].beside_work == ((0.5, 5.0), (2.0, 3.0))
+    assert "beside_work measured on this host" in machine.sources["paths.L3Mem"]
+    assert probe._beside_work(WORK[:2]) == []  # one pair is no course
+    assert probe._beside_work([replace(WORK[0], cycles=figure(16.0, False)), *WORK[1:]]) == []
+
+
 def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = probed(monkeypatch).text
     points = trials.measure_bandwidths(None, None).points
@@ -212,7 +230,7 @@ def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch:
 
 @pytest.mark.parametrize("missed", [1, 2, 4, 14])
 def test_pages_are_huge_only_if_those_of_all_figures_are(monkeypatch: pytest.MonkeyPatch, missed: int) -> None:
-    """Five trials, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""
+    """Nine trials, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""
     probed(monkeypatch)
     measured, calls = trials.measure_bandwidths, []
 
@@ -223,7 +241,7 @@ def test_pages_are_huge_only_if_those_of_all_figures_are(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(trials, "measure_bandwidths", bandwidths)
     found = probe.probe_machine(None, depth="thorough")  # type: ignore[arg-type]
-    assert [others.get("huge", True) for others in calls] == [True, True, False] * 5
+    assert [others.get("huge", True) for others in calls] == [True, True, False] * 9
     machine, problems = read_machine(document_of(found.text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
     assert machine.pages is None

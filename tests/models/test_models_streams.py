@@ -18,7 +18,7 @@ from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penaltie
 from kernmodel.models.ecm import _beside_notes, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
-from kernmodel.models.transfers import transfer_time, transfer_times
+from kernmodel.models.transfers import beside_lines, transfer_time, transfer_times, with_work
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
@@ -134,6 +134,56 @@ def _moved(machine, *loads: float) -> Traffic:
         PathTraffic(path.name, lines, 0, 0, ZERO, ZERO, ZERO) for path, lines in zip(machine.paths, loads, strict=True)
     )
     return Traffic("test", 8, "", None, None, 0, 0, 0, paths, (), (), (), {}, 1, 1.0, {}, ())
+
+
+def _passes(machine: Machine, loaded: int, *inner: int) -> Traffic:
+    """A pass over so many lines from memory, and of each cache from the last one inward."""
+    beyond = [loaded + sum(inner[:depth]) for depth in range(len(inner) + 1)]
+    row = AccessTraffic("a", "a[0]", "read", {}, "")
+    return replace(_moved(machine, *reversed(beyond)), accesses=(row,))
+
+
+ZEN4_BESIDE = {
+    "L2": (4.4, 12.4, 15.3, 18.2, 19.9, 21.6, 24.5, 27.5),
+    "L3": (4.3, 10.8, 11.5, 13.6, 17.2, 20.9, 25.0, 29.2),
+}
+ZEN4_SEVERAL = {
+    (2, 0, 2): 23.8, (2, 0, 8): 41.5, (3, 0, 4): 37.4, (4, 0, 4): 45.1, (4, 0, 8): 57.1, (6, 0, 8): 72.5,
+    (2, 2, 2): 30.9, (1, 1, 4): 26.2, (1, 2, 6): 33.2, (2, 1, 2): 27.6,
+}  # fmt: skip
+"""Passes by lines from memory, of L3 and of L2 on a guest on Genoa (benchmarks/memory_parallelism.py, 2026-11-24); a
+line from memory takes 6.3 cycles by itself there."""
+
+
+@pytest.mark.parametrize(("loaded", "l3", "l2"), ZEN4_SEVERAL)
+def test_lines_of_caches_count_once_beside_several_from_memory(loaded: int, l3: int, l2: int) -> None:
+    machine = load_machine("zen4")
+    streams = replace(streams_of(machine, MissParameters()), beside=ZEN4_BESIDE, memory_load=6.3)
+    longer = sum(beside_lines(machine, streams, _passes(machine, loaded, l3, l2)).values())
+    assert 6.3 * loaded + longer == pytest.approx(ZEN4_SEVERAL[loaded, l3, l2], rel=0.15)
+    per_call = replace(_passes(machine, loaded, l3, l2), accesses=())  # of a function lines are spread evenly
+    assert sum(beside_lines(machine, streams, per_call).values()) >= longer
+
+
+ZEN4_WORK = ((0.39, 5.1), (0.77, 6.6), (1.29, 6.8), (1.94, 4.0), (2.58, 2.6), (3.87, 0.5))
+"""Beside a line from memory and two of L3, which take 15.5 cycles by themselves."""
+
+
+@pytest.mark.parametrize(("work", "cycles"), [(6, 25.6), (12, 27.1), (20, 29.8), (30, 35.2), (40, 43.8), (60, 61.1)])
+def test_work_beside_lines_from_memory_and_caches(work: float, cycles: float) -> None:
+    """A line from memory, one that is written and two of L3: 21.9 cycles without work; measured as the above."""
+    machine = load_machine("zen4")
+    streams = replace(streams_of(machine, MissParameters()), work=ZEN4_WORK)
+    moved = _passes(machine, 2, 2, 0)
+    plain = transfer_times(machine, streams, moved, {})
+    plain = (*plain[:-1], replace(plain[-1], cycles=21.9))
+    core = {"T_OL": work, "T_nOL": 1.0}
+    found = with_work(machine, streams, moved, plain, core)
+    together = evaluate(machine.overlap, {**core, **{one.name: one.cycles for one in found}})
+    assert together == pytest.approx(cycles, rel=0.06)
+    assert with_work(machine, replace(streams, work=()), moved, plain, core) == plain
+    alone = _passes(machine, 2, 0, 0)  # nothing of a cache beside them: the longer of both
+    assert with_work(machine, streams, alone, plain, core) == plain
 
 
 BESIDE = (5.0, 11.8, 14.6, 17.1)

@@ -193,6 +193,7 @@ def test_the_document_has_the_numbers(answer):
         "entry_cycles": 0.5,
         "cycles": 0.875,
         "overlap_cycles": 0.0,
+        "straight_cycles": 0.0,
         "exit": "unknown",
         "known": True,
     }

@@ -232,6 +232,34 @@ def test_chains_of_several_rows_overlap(passes: int, together: float) -> None:
     assert outside_work(answer.nest, sizes, answer.loop, incore, alone, 4.0 * passes).overlap_cycles == 0
 
 
+@pytest.mark.parametrize(
+    ("length", "tail_steps", "less"),
+    [(20, 12, 3 * 4 - 5), (22, 14, 3 * 4 + 2 - 5), (20, 4, 0.0), (20, 20, 0.0), (21, 12, 0.0)],
+)
+def test_straight_code_executes_steps_in_place_of_passes(length: int, tail_steps: int, less: float) -> None:
+    """Passes of 4 steps and 4 cycles, beside steps that take five cycles in all: with 12 of them a row of 20 makes
+    two passes. A pass's worth of them may be a statement; all of them leave no pass; with one step over it is not
+    known how the row is executed."""
+    way = replace(WAY, tail=5.0, tail_steps=tail_steps)
+    code = OutsideCycles((way,), (), True, 1.0, 3.0, 4.0, None, 13.0, 36, ())
+    answer = predict_ecm(KernelRequest("stencil", "hsw", {"N": 1000, "M": 100}), GCC)
+    found = outside_work(
+        answer.nest,
+        {"N": length + 2, "M": 100},
+        answer.loop,
+        replace(answer.incore, prediction=4.0),
+        code,
+        1.0 * length,
+    )
+    assert found.straight_cycles == pytest.approx(less)
+    assert found.less_cycles == found.straight_cycles
+    if less:
+        assert found.remainder_cycles == 0
+    either = replace(code, ways=(way, WAY))  # where the code can leave these steps to the loop, it does
+    both = outside_work(answer.nest, {"N": 22, "M": 100}, answer.loop, answer.incore, either, 20.0)
+    assert both.straight_cycles == 0
+
+
 def test_a_chain_goes_through_a_product_with_itself(answer_of) -> None:
     """mulsd %xmm0,%xmm0 begins each row with the sum of the last one: no row starts before that is known."""
     answer = answer_of(SQUARED, "clx", CodeRequest(compiler="gcc", flags=("-O2",)), n=100, m=100)

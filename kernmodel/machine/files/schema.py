@@ -129,6 +129,9 @@ CACHE: Table = {
 _RUN_LENGTH = ascending_pairs(
     number_or_quantity("data"), number_or_quantity("cycles per cache line"), "bytes, cycles per line"
 )
+_BESIDE_WORK = ascending_pairs(
+    positive_number, number_or_quantity("cycles"), "multiple of the transfers, cycles longer"
+)
 _PENALTY = Quantity("cycles per cache line", zero=True, most="10000 cy/CL")
 
 
@@ -150,6 +153,7 @@ PATH: Table = {
     "run_length": Field(_RUN_LENGTH, required=False),
     "small_pages": Field(_PENALTY, required=False),
     "beside_memory": Field(_beside, required=False),
+    "beside_work": Field(_BESIDE_WORK, required=False),
     "source": _SOURCE,
 }
 MEMORY: Table = {
@@ -316,7 +320,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
     others = {"bytes_per_cycle": width, "run_length": row["run_length"] or ()}
-    others["beside_memory"] = row["beside_memory"] or ()
+    others |= {"beside_memory": row["beside_memory"] or (), "beside_work": row["beside_work"] or ()}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 
 

@@ -40,7 +40,16 @@ _FIELDS = {
     ),
     "Instruction": ("line", "text", "mnemonic", "form", "address"),
     "OutsideWork": (
-        *("length", "entries", "remainder_cycles", "outer_cycles", "entry_cycles", "cycles", "overlap_cycles"),
+        *(
+            "length",
+            "entries",
+            "remainder_cycles",
+            "outer_cycles",
+            "entry_cycles",
+            "cycles",
+            "overlap_cycles",
+            "straight_cycles",
+        ),
         *("exit", "known"),
     ),
     "Parameters": (

@@ -62,9 +62,11 @@ def _of_known(prediction: EcmPrediction) -> str:
 
 
 def _times(prediction: EcmPrediction) -> dict[str, float]:
-    """The times of a prediction, T_OL without what chains of several rows overlap."""
+    """The times of a prediction, T_OL without what counts less in it."""
     times, outside = prediction.times, prediction.outside
-    times["T_OL"] = max(0.0, times["T_OL"] - (outside.overlap_cycles if outside else 0.0))
+    times["T_OL"] = max(0.0, times["T_OL"] - (outside.less_cycles if outside else 0.0))
+    if outside and outside.straight_cycles:
+        times["T_nOL"] = min(times["T_nOL"], times["T_OL"])
     return times
 
 

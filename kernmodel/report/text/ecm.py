@@ -134,7 +134,7 @@ def outside_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:
     outside = prediction.outside
     if outside is None:
         return (("outside", "left out (--classic): the textbook prediction, of the body of the innermost loop alone"),)
-    if max(outside.cycles, outside.overlap_cycles) < NEGLIGIBLE:
+    if max(outside.cycles, outside.less_cycles) < NEGLIGIBLE:
         return ()
     exits = "exits, if mispredicted" if outside.exit == "unknown" else "mispredicted exits"
     parts = (
@@ -147,6 +147,9 @@ def outside_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:
     text = f"T_out = {outside.cycles:.2f} cy/CL, beside all other times ({listed}; {each}); --classic leaves it out"
     if outside.overlap_cycles >= NEGLIGIBLE:
         text += f". Chains of several rows overlap: {outside.overlap_cycles:.2f} cy/CL less of T_OL"
+    if outside.straight_cycles >= NEGLIGIBLE:
+        fewer = f"{outside.straight_cycles:.2f} cy/CL less of T_OL"
+        text += f". Straight-line code executes most of an entry in place of passes of the loop: {fewer}"
     return (("outside", text),)
 
 

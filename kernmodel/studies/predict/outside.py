@@ -68,6 +68,7 @@ def outside_work(
         exit=leaving,
         known=known,
         overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
+        straight_cycles=entries * sum(one.straight(length) * share for length, share in executed) if place else 0.0,
         single_cycles=None
         if code.ways
         else entries * sum(one.one_by_one(length % steps) * share for length, share in executed),
@@ -167,9 +168,18 @@ class _Entry:
         passes, left = divmod(length, self._steps)
         if not self._code.ways:
             return self.one_by_one(left % self._vectors), 0.0
-        remainder, way = self._way(left)
+        remainder, way, taken = self._way(length)
         slack = max(0.0, self._share * self._steps - self._code.carried)
-        return max(0.0, remainder - left * self._share), max(way.straight, way.chain - passes * slack)
+        beyond = remainder - (left + taken) * self._share
+        return max(0.0, beyond), max(way.straight, way.chain - (passes - taken // self._steps) * slack)
+
+    def straight(self, length: int) -> float:
+        """Cycles by which an entry takes less than its passes would, where straight-line code executes most of its
+        steps, so that the loop makes fewer passes: gcc makes a row of 28 points two vectors and four single points."""
+        if not self._code.ways:
+            return 0.0
+        remainder, _, taken = self._way(length)
+        return max(0.0, (length % self._steps + taken) * self._share - remainder) if taken else 0.0
 
     def one_by_one(self, left: int) -> float:
         """Cycles beyond their share of a pass of steps that are executed one at a time."""
@@ -185,7 +195,7 @@ class _Entry:
         code, passes = self._code, length / self._steps
         if code.window is None or not code.ways or code.carried <= code.free:
             return 0.0
-        _, way = self._way(length % self._steps)
+        _, way, _ = self._way(length)
         if not way.restarts:
             return 0.0
         window, row = min(code.window / code.slots, code.scheduled or inf), passes + way.slots / code.slots
@@ -196,27 +206,39 @@ class _Entry:
             together = alone / (1 + max(1.0, window / row))
         return min(alone - together, passes * (self._share * self._steps - code.free))
 
-    def _way(self, left: int) -> tuple[float, WayCycles]:
-        """The way that executes so many steps beyond full passes, and the cycles of these."""
-        found = [(*self._remainder(way, left), way) for way in self._code.ways]
-        _, remainder, way = min(found, key=lambda one: (one[0], one[1] + one[2].straight))
-        return remainder, way
+    def _way(self, length: int) -> tuple[float, WayCycles, int]:
+        """The way that executes so many steps, the cycles of those that the loop itself does not, and how many of these
+        fill passes."""
+        found = [(*self._remainder(way, length), way) for way in self._code.ways]
+        _, taken, remainder, way = min(found, key=lambda one: (one[0], one[1], one[2] + one[3].straight))
+        return remainder, way, taken
 
-    def _remainder(self, way: WayCycles, left: int) -> tuple[bool, float]:
-        """Whether a way does not execute just so many steps beyond full passes, and the cycles of these.
+    def _remainder(self, way: WayCycles, length: int) -> tuple[bool, int, float]:
+        """Whether a way does not execute just so many steps, how many that fill passes it takes from the loop, and the
+        cycles of all that the loop does not execute.
 
         Where the code was compiled for other sizes, steps that it leaves out are taken to be executed one by one, and
         those that it executes too many are left out.
         """
+        left, taken = length % self._steps, 0
         if left < way.tail_steps:
-            return True, left * self._single
-        rest, cycles = left - way.tail_steps, way.tail
+            taken = -(-(way.tail_steps - left) // self._steps) * self._steps
+            if way.tail_steps < _MANY_PASSES * self._steps or taken >= length - left:
+                return True, 0, left * self._single
+        rest, cycles = left + taken - way.tail_steps, way.tail
         for each, steps in way.loops:
             passes = rest // steps
             if not passes:
-                return True, left * self._single
+                return True, 0, left * self._single
             rest, cycles = rest - passes * steps, cycles + passes * each
-        return rest > 0, cycles + rest * self._single
+        if rest and taken:
+            return True, 0, left * self._single
+        return rest > 0, taken, cycles + rest * self._single
+
+
+_MANY_PASSES = 2
+"""Passes whose steps straight-line code executes at least where it does so in place of the loop: fewer may be
+statements of loops around that store as much as a step."""
 
 
 def _further_out(nest: LoopNest, sizes: Mapping[str, int], place: int, code: OutsideCycles) -> float:

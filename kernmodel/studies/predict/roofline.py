@@ -379,7 +379,7 @@ def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_uti
         incore=answer.incore,
         mix=instruction_mix(answer.loop) if mix is None else mix,
         mask_utilization=mask_utilization,
-        overlap=outside.overlap_cycles / work.iterations_per_unit if outside else 0.0,
+        overlap=outside.less_cycles / work.iterations_per_unit if outside else 0.0,
     )
     # without the bandwidth of every path there is no prediction to draw
     rate = answer.scaling[0].units_per_cycle * work.iterations_per_unit * work.clock_hz if answer.scaling else 0.0
