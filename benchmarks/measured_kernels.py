@@ -8,7 +8,7 @@ DIR holds `measured/inspect-dev.csv.gz`, runtimes of the stencils of RRZE's INSP
 machine files of configurations that are not carried, and `measured/ecm-zen4-dev.csv` with `zen4-host.yml`. Each stencil
 is written out as C from its description, with its extent as a parameter. A third of the stencils, by a hash of their
 names, is "aside": changes of the model look at the others (`seen`) until they stand. FOLDER may hold the assembly of
-the loops that were measured, `<stencil>@<machine>.s`; series without one are left out then.
+the loops that were measured, `<stencil>@<machine>.s` (`inspect_listings.py`); series without one are left out then.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from zlib import crc32
 
 MACHINES = {"hsw (": "inspect-hsw-cod.yml", "ivb (": "inspect-ivb22.yml", "skx (": "inspect-skx-snc.yml"}
 """Machine files beside the data, by the beginning of the machine's description."""
+OTHERS = {("3D-r1-isotropic-box-constant-double", "SkylakeSP_Gold-6148_SNC"): "skx"}
+"""Series whose own page contradicts the machine that it is filed under, and the machine that it describes: this one's
+topology lists two NUMA domains of 20 cores, so clustering was off; all others of that machine list four of 10."""
 WIDE = "-qopt-zmm-usage=high"
 """What the compiler of the measured code was told where its vectors are of 512 bits; gcc's word for it below."""
 COLUMNS = ("kernel", "source", "listing", "machine", "flags", "class", "sizes", "cores", "unit", "measured")
@@ -89,7 +92,8 @@ def _point(row: Row, folder: Path, out: Path, listing: Path | None) -> dict[str,
     source = out / f"{name}.c"
     if not source.is_file():
         source.write_text(_source(row), encoding="utf-8")
-    own = next((str(folder / file) for begin, file in MACHINES.items() if machine.startswith(begin)), machine)
+    filed = next((str(folder / file) for begin, file in MACHINES.items() if machine.startswith(begin)), machine)
+    own = OTHERS.get((name, row["inspect_machine"]), filed)
     wide = WIDE in row["flags"]
     ours, theirs = ("ecm_cy", "lc_ecm_cy") if measured else ("mlups", "ecm_mlups")
     traffic = {path: [row[f"measured_{path.lower()}_{way}_b_per_lup"] for way in ("load", "evict")] for path in PATHS}
