@@ -35,6 +35,7 @@ WIDE = "-qopt-zmm-usage=high"
 COLUMNS = ("kernel", "source", "listing", "machine", "flags", "class", "sizes", "cores", "unit", "measured")
 PATHS = ("L1L2", "L2L3", "L3Mem")
 AXES = "kji"
+TYPES = {"double": "double", "float": "float", "double_Complex": "double _Complex"}
 Offset = tuple[int, ...]
 Row = Mapping[str, str]
 
@@ -77,10 +78,10 @@ def is_aside(stencil: str) -> bool:
 
 
 def _stencils(folder: Path, out: Path, wanted: Wanted) -> Iterator[dict[str, object]]:
-    """The points of one core and of several; without complex numbers and named kernels."""
+    """The points of one core and of several; without named kernels."""
     with gzip.open(folder / "inspect-dev.csv.gz", "rt", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            known = row["row"] in ("single", "scaling") and row["datatype"] in ("double", "float") and row["radius"]
+            known = row["row"] in ("single", "scaling") and row["datatype"] in TYPES and row["radius"]
             if known and wanted.part in ("all", "aside" if is_aside(row["stencil"]) else "seen"):
                 listing = wanted.listings and wanted.listings / f"{row['stencil']}@{row['inspect_machine']}.s"
                 if listing is None or listing.is_file():
@@ -141,7 +142,7 @@ _GRIDS = ("stencil", "2d-5pt", "3d-7pt", "3d-27pt", "long-range", "himeno", "iso
 
 def _source(row: Mapping[str, str]) -> str:
     """The stencil as a function of the grid's extent."""
-    dimensions, radius, real = int(row["dimension"][0]), int(row["radius"]), row["datatype"]
+    dimensions, radius, real = int(row["dimension"][0]), int(row["radius"]), TYPES[row["datatype"]]
     axes, extents = AXES[-dimensions:], "[n]" * dimensions
     groups = _groups(_offsets(dimensions, radius, row["kind"]), row["weighting"])
     variable = row["coefficients"] == "variable"
