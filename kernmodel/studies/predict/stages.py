@@ -140,9 +140,10 @@ class Stages:
         machine = self._checked_machine(point, scaling_cores)
 
         def meanwhile() -> None:
-            # a simulation waits for the code, which tells what its accesses are
+            # simulations wait for the code, which tells what its accesses are
             if not is_simulated(point.kernel):
-                self._first_traffic(point, place, machine)
+                case = self._case(point, place, machine)
+                case.method.symbolic(case.sizes, point.kernel.cores, case.method.stores())
 
         try:
             code = code or self.code(place, machine, meanwhile)
@@ -351,15 +352,10 @@ class Stages:
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
 
     def _vector_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
-        """The traffic where caches are asked for the elements of so many iterations at once.
-
-        Layer conditions are the same; only where the places of lines decide are the caches simulated so.
-        """
+        """The traffic where simulated caches are asked for the elements of so many iterations at once."""
         method = case.method
-        if lanes == 1 or not is_simulated(method.request):
-            found = self._traffic(case, stores, cores)
-            if lanes == 1 or (found.method != "simulation" and not any(any(p.intervals.values()) for p in found.paths)):
-                return found
+        if lanes == 1:
+            return self._traffic(case, stores, cores)
         key = ("lanes", lanes, case.key, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores, lanes))
 
