@@ -240,12 +240,12 @@ def test_streams_that_all_lie_in_memory_take_no_longer_for_being_many() -> None:
 
 
 ROWS = {
-    ("bdw", 1): (60.6, 2, 3),
-    ("bdw", 2): (88.5, 4, 5),
+    ("bdw", 1): (60.2, 2, 3),
+    ("bdw", 2): (88.7, 4, 5),
     ("bdw", 3): (117.4, 6, 7),
-    ("skx", 3): (93.6, 6, 7),
+    ("skx", 3): (92.3, 6, 7),
 }
-"""Measured cy/CL of stars of so many neighbours a side (INSPECT) with lines of rows from L2 and of planes from memory."""
+"""Measured cy/CL of stars of so many neighbours a side (INSPECT), with lines of rows from L2 and planes from memory."""
 
 
 @pytest.mark.parametrize(("name", "radius"), ROWS)
