@@ -8,7 +8,7 @@ DIR holds `measured/inspect-dev.csv.gz`, runtimes of the stencils of RRZE's INSP
 machine files of configurations that are not carried, and `measured/ecm-zen4-dev.csv` with `zen4-host.yml`. Each stencil
 is written out as C from its description, with its extent as a parameter. A third of the stencils, by a hash of their
 names, is "aside": changes of the model look at the others (`seen`) until they stand. FOLDER may hold the assembly of
-the loops that were measured, `<stencil>@<machine>.s`; series without one are left out then.
+the loops that were measured, `<stencil>@<machine>.s` (`inspect_listings.py`); series without one are left out then.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ from zlib import crc32
 
 MACHINES = {"hsw (": "inspect-hsw-cod.yml", "ivb (": "inspect-ivb22.yml", "skx (": "inspect-skx-snc.yml"}
 """Machine files beside the data, by the beginning of the machine's description."""
+OTHERS = {("3D-r1-isotropic-box-constant-double", "SkylakeSP_Gold-6148_SNC"): "skx"}
+"""Series whose own page contradicts the machine that it is filed under, and the machine that it describes: this one's
+topology lists two NUMA domains of 20 cores, so clustering was off; all others of that machine list four of 10."""
 WIDE = "-qopt-zmm-usage=high"
 """What the compiler of the measured code was told where its vectors are of 512 bits; gcc's word for it below."""
 COLUMNS = ("kernel", "source", "listing", "machine", "flags", "class", "sizes", "cores", "unit", "measured")
 PATHS = ("L1L2", "L2L3", "L3Mem")
 AXES = "kji"
+TYPES = {"double": "double", "float": "float", "double_Complex": "double _Complex"}
 Offset = tuple[int, ...]
 Row = Mapping[str, str]
 
@@ -74,10 +78,10 @@ def is_aside(stencil: str) -> bool:
 
 
 def _stencils(folder: Path, out: Path, wanted: Wanted) -> Iterator[dict[str, object]]:
-    """The points of one core and of several; without complex numbers and named kernels."""
+    """The points of one core and of several; without named kernels."""
     with gzip.open(folder / "inspect-dev.csv.gz", "rt", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            known = row["row"] in ("single", "scaling") and row["datatype"] in ("double", "float") and row["radius"]
+            known = row["row"] in ("single", "scaling") and row["datatype"] in TYPES and row["radius"]
             if known and wanted.part in ("all", "aside" if is_aside(row["stencil"]) else "seen"):
                 listing = wanted.listings and wanted.listings / f"{row['stencil']}@{row['inspect_machine']}.s"
                 if listing is None or listing.is_file():
@@ -89,7 +93,8 @@ def _point(row: Row, folder: Path, out: Path, listing: Path | None) -> dict[str,
     source = out / f"{name}.c"
     if not source.is_file():
         source.write_text(_source(row), encoding="utf-8")
-    own = next((str(folder / file) for begin, file in MACHINES.items() if machine.startswith(begin)), machine)
+    filed = next((str(folder / file) for begin, file in MACHINES.items() if machine.startswith(begin)), machine)
+    own = OTHERS.get((name, row["inspect_machine"]), filed)
     wide = WIDE in row["flags"]
     ours, theirs = ("ecm_cy", "lc_ecm_cy") if measured else ("mlups", "ecm_mlups")
     traffic = {path: [row[f"measured_{path.lower()}_{way}_b_per_lup"] for way in ("load", "evict")] for path in PATHS}
@@ -137,7 +142,7 @@ _GRIDS = ("stencil", "2d-5pt", "3d-7pt", "3d-27pt", "long-range", "himeno", "iso
 
 def _source(row: Mapping[str, str]) -> str:
     """The stencil as a function of the grid's extent."""
-    dimensions, radius, real = int(row["dimension"][0]), int(row["radius"]), row["datatype"]
+    dimensions, radius, real = int(row["dimension"][0]), int(row["radius"]), TYPES[row["datatype"]]
     axes, extents = AXES[-dimensions:], "[n]" * dimensions
     groups = _groups(_offsets(dimensions, radius, row["kind"]), row["weighting"])
     variable = row["coefficients"] == "variable"

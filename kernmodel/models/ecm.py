@@ -310,6 +310,13 @@ def _machine_notes(terms: Terms) -> Iterator[Note]:
     yield from _restart_notes(machine, traffic, terms.runs)
     yield from _prefetch_notes(machine, traffic, streams)
     yield from _beside_notes(machine, traffic, streams)
+    memory = terms.transfers[-1]
+    if memory.hidden_cycles >= _NOTABLE:
+        text = (
+            f"lines from {machine.levels[1].name} and from memory are waited for at once: {memory.name} is "
+            f"{memory.hidden_cycles:.1f} cy/CL less than for its lines by themselves"
+        )
+        yield Note("waits-overlap", text, "assumption")
 
 
 def _binding_terms(terms: Terms) -> tuple[str, ...]:

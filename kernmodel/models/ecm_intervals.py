@@ -16,13 +16,12 @@ from kernmodel.models.streams import Streams
 from kernmodel.models.transfers import (
     TransferTime,
     lacks_one_core,
-    transfer_time,
     transfer_times,
     unfollowed_streams,
     with_work,
 )
 from kernmodel.traffic.model import ENDS, Traffic
-from kernmodel.traffic.stream_runs import Runs, restart_cycles
+from kernmodel.traffic.stream_runs import Runs
 from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
@@ -184,11 +183,11 @@ def _evasion_interval(terms: Terms) -> Interval | None:
     evasion, memory = terms.traffic.evasion, terms.traffic.path(path.name)
     if evasion is None or evasion.low == evasion.high:
         return None
-    restart, found = restart_cycles(path, terms.traffic, terms.runs), []
+    found = []
     for share in (evasion.low, evasion.high):
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
-        moved = replace(memory, loads=loads)
-        found.append(terms.moving([transfer_time(terms.machine, terms.streams, path, moved, restart)]))
+        moved = replace(terms.traffic, paths=(*terms.traffic.paths[:-1], replace(memory, loads=loads)))
+        found.append(terms.moving(transfer_times(terms.machine, terms.streams, moved, terms.runs)))
     assumed = f"{evasion.share:.0%} of them are evaded"
     return _interval(found, "how many write-allocates from memory are evaded", assumed)
 

@@ -27,7 +27,8 @@ class TransferTime:
 
     `bandwidth` is given where the path is shared and its bandwidth was measured, else None (the path has a width in
     B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply. A time that is not `known`
-    is 0, the least that it can be.
+    is 0, the least that it can be. `hidden_cycles` are those that `cycles` lacks since lines of an inner cache are
+    waited for at the same time.
     """
 
     name: str
@@ -37,6 +38,7 @@ class TransferTime:
     bandwidth: MemoryBandwidth | None
     of_streams: bool = False
     known: bool = True
+    hidden_cycles: float = 0.0
 
     @property
     def bandwidth_cycles(self) -> float:
@@ -57,7 +59,43 @@ def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, 
     )
     if streams is None:
         return found
+    found = _less_memory(found, _hidden_cycles(machine, streams, traffic, found))
     return _not_followed(machine, streams, traffic, _beside_memory(machine, streams, traffic, found))
+
+
+def _hidden_cycles(machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]) -> float:
+    """Cycles per unit of work in which lines that the second cache serves arrive while the core waits for memory.
+
+    Of what such a line takes in a stream of loads it occupies the path for what the width takes, and the rest is
+    waiting. Lines from further out wait in the second cache's buffers of misses, which its hits do not need: both wait
+    at once, at most as long as memory takes beyond its bandwidth. Nothing where the times of both paths do not add up.
+    """
+    first, memory = machine.paths[0], transfers[-1]
+    known, own = streams.times.get(first.name, ()), streams.machine.paths[0]
+    adds = evaluate(streams.overlap, {transfers[0].name: 1.0, memory.name: 1.0}) > 1.0
+    if len(transfers) < _PATHS or not known or first.bytes_per_cycle is None or own.bytes_per_cycle is None or not adds:
+        return 0.0
+    alone = stream_cycles(known, own, PathLines(1.0, 0.0, 0.0), 1.0)
+    waiting = (alone - machine.line_bytes / own.bytes_per_cycle) * own.bytes_per_cycle / first.bytes_per_cycle
+    return max(0.0, min(waiting * _served_by_second(machine, traffic), memory.penalty_cycles))
+
+
+_PATHS = 2
+"""Paths of a machine with a second cache before memory."""
+
+
+def _served_by_second(machine: Machine, traffic: Traffic) -> float:
+    """Lines that the second cache serves: what the first asks for, less what comes from further out."""
+    loads = [traffic.path(path.name).loads for path in machine.paths]
+    passing = sum(lines for level, lines in zip(machine.levels[2:], loads[2:], strict=False) if level.loads_pass_by)
+    return max(0.0, loads[0] - loads[1] - passing)
+
+
+def _less_memory(transfers: tuple[TransferTime, ...], hidden: float) -> tuple[TransferTime, ...]:
+    """The times with so much less waiting for memory."""
+    memory = transfers[-1]
+    cycles, penalty = memory.cycles - hidden, memory.penalty_cycles - hidden
+    return (*transfers[:-1], replace(memory, cycles=cycles, penalty_cycles=penalty, hidden_cycles=hidden))
 
 
 def _beside_memory(

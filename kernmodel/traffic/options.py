@@ -43,6 +43,7 @@ class SimulationOptions:
         indirect: by name of the index array, the distribution of its values.
         seed: of random replacement and random indices.
         exact: simulate whole sweeps whatever they cost, instead of windows.
+        lanes: iterations of the innermost loop of which each access touches the elements at once, as vector code does.
     """
 
     policy: ReplacementPolicy | None = None
@@ -53,3 +54,4 @@ class SimulationOptions:
     indirect: Mapping[str, Distribution] = field(default_factory=dict)
     seed: int = 0
     exact: bool = False
+    lanes: int = 1

@@ -25,7 +25,7 @@ KERNELS = {
     "syntax error": ("k.c", "double a[10];\nfor (int i = 0; i < 10; ++i a[i] = 0;\n", "k.c:2:"),
     "macro without value": ("k.c", f"double a[N], b[N];\n{LOOP}\n", "-D N="),
     "macro defined without value": ("k.c", f"#define N\ndouble a[9], b[9];\n{LOOP}\n", "k.c:3:21: the macro N"),
-    "complex numbers": ("k.c", f"#define N 9\ndouble complex a[N], b[N];\n{LOOP}\n", "k.c:2:8: complex numbers"),
+    "complex numbers": ("k.c", f"#define N 9\ndouble complex a[N], b[N];\n{LOOP}\n", "k.c:2:8: complex is a macro"),
     "struct": (
         "k.c",
         "struct { double x; } a[9];\nfor (int i = 0; i < 9; ++i) a[i].x = 0;\n",

@@ -289,6 +289,44 @@ def test_streams_that_all_lie_in_memory_take_no_longer_for_being_many() -> None:
     assert cycles <= 24 * load * 1.001
 
 
+ROWS = {
+    ("bdw", 1): (60.2, 2, 3),
+    ("bdw", 2): (88.7, 4, 5),
+    ("bdw", 3): (117.4, 6, 7),
+    ("skx", 3): (92.3, 6, 7),
+}
+"""Measured cy/CL of stars of so many neighbours a side (INSPECT), with lines of rows from L2 and planes from memory."""
+
+
+@pytest.mark.parametrize(("name", "radius"), ROWS)
+def test_lines_of_l2_are_waited_for_while_memory_is(name: str, radius: int) -> None:
+    machine = load_machine(name)
+    (measured, rows, planes), passing = ROWS[name, radius], machine.levels[-1].loads_pass_by
+    loads = (planes + 1 + rows, 0 if passing else planes + 1, planes + 1)
+    paths = [
+        replace(path, stores=1.0, write_allocates=1.0, clean_victims=float(planes) if passing and number == 1 else 0.0)
+        for number, path in enumerate(_moved(machine, *loads).paths)
+    ]
+    moved, streams = replace(_moved(machine, *loads), paths=tuple(paths)), streams_of(machine, MissParameters())
+    found = transfer_times(machine, streams, moved, {})
+    without = [transfer_time(machine, streams, path, moved.path(path.name)) for path in machine.paths]
+    line = streams.times[machine.paths[0].name][0]
+    assert line.modified_share == 0.0
+    hidden = sum(one.cycles for one in without) - sum(one.cycles for one in found)
+    assert hidden == pytest.approx(rows * (line.cycles_per_line - 64 / (machine.paths[0].bytes_per_cycle or 0.0)))
+    assert found[-1].hidden_cycles == pytest.approx(hidden)
+    assert found[-1].bandwidth_cycles == pytest.approx(without[-1].bandwidth_cycles)  # other cores do not see it
+    assert sum(one.cycles for one in found) == pytest.approx(measured, rel=0.03)
+    inner = _moved(machine, 1 + rows, 0 if passing else 1, 0)  # nothing comes from memory
+    assert transfer_times(machine, streams, inner, {})[-1].hidden_cycles == 0.0
+
+
+def test_where_transfers_overlap_no_wait_is_taken_off() -> None:
+    machine = load_machine("zen")
+    found = transfer_times(machine, streams_of(machine, MissParameters()), _moved(machine, 6, 4, 4), {})
+    assert found[-1].hidden_cycles == 0.0
+
+
 def test_where_transfers_add_up_lines_beside_memory_are_not_counted_twice() -> None:
     machine = load_machine("hsw")
     moved, misses = _moved(machine, 3, 1, 1), MissParameters(beside_l2=(0.5, 1.0))

@@ -150,8 +150,8 @@ class PortSchedulers:
             straight_stores: whether a stored vector needs no path when it comes straight from what computes it.
         one_result: ports that give one result a cycle, for which a later one waits.
         loads_in_order: whether a load whose address is known passes no older one that waits for its pipe.
-        most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that only it
-            executes.
+        most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
+            alone executes.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]

@@ -518,8 +518,8 @@ class LineParameters:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
         whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
-        grouped_stores: so many vector stores or more without a load between them cost half a cycle, beside twice as many
-            loads; 0 for none.
+        grouped_stores: so many vector stores or more without a load between them cost half a cycle, beside twice as
+            many loads; 0 for none.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None

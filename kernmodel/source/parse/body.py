@@ -10,7 +10,17 @@ from typing import Any, Literal
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.formulas.formula import ZERO, Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
-from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
+from kernmodel.source.parse.c_types import (
+    COMPLEX_FLOAT,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    LONG_DOUBLE,
+    common_type,
+    part_of,
+    real_operations,
+)
 from kernmodel.source.parse.chains import branches, holds_loop
 from kernmodel.source.parse.copies import is_copying
 from kernmodel.source.parse.guards import iterations_under, without_null_tests
@@ -20,6 +30,7 @@ from kernmodel.source.parse.scope import EVEN, MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.selections import by_share, cases
 from kernmodel.source.parse.standard_headers import (
     ASSEMBLY,
+    COMPLEX_PARTS,
     ENDING_FUNCTIONS,
     FLOATING_CONSTANTS,
     FLOATING_FUNCTIONS,
@@ -45,7 +56,7 @@ Kind = Literal["read", "write"]
 _Carried = frozenset[str]
 
 _ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/": "div"}
-_FLOATS = {element.name: element for element in (FLOAT, DOUBLE, LONG_DOUBLE)}
+_FLOATS = {element.name: element for element in (FLOAT, DOUBLE, LONG_DOUBLE, COMPLEX_FLOAT)}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _BITS = frozenset({"%", "&", "|", "^", "<<", ">>", "&&", "||"})
 _OPERATIONS: Mapping[str, Operation] = {"sqrt": "sqrt", "fma": "fma", "fmin": "compare", "fmax": "compare"}
@@ -640,11 +651,13 @@ class Body:
         carried = left.carried | right.carried
         literal = left.literal and right.literal
         if operator in _COMPARISONS:
-            self._count("compare", element, (operator, node.right), literal=literal)
+            for kind, times in real_operations("compare", left.element, right.element):
+                self._count(kind, part_of(element), (operator, node.right), literal=literal, times=times)
             return Value(INT, self._computed("compare", (left, right), operator, element), literal, carried)
         if operator in _ARITHMETIC:
             right_node = node.rvalue if isinstance(node, c_ast.Assignment) else getattr(node, "right", node)
-            self._count(_ARITHMETIC[operator], element, (operator, right_node), literal=literal)
+            for kind, times in real_operations(_ARITHMETIC[operator], left.element, right.element):
+                self._count(kind, part_of(element), (operator, right_node), literal=literal, times=times)
         elif operator not in _BITS:
             raise self.scope.unsupported(
                 f"the operator {operator} is not supported", node, "use C arithmetic operators"
@@ -700,6 +713,9 @@ class Body:
         if (inlined := self._inlined(written, node)) is not None:
             return inlined
         name = written.removeprefix("__builtin_")
+        if name in COMPLEX_PARTS and node.args is not None and len(node.args.exprs) == 1:
+            value = self.evaluate(node.args.exprs[0])
+            return value if COMPLEX_PARTS[name] else replace(value, element=part_of(value.element))
         function, element = math_function(name)
         if function is None or element is None:
             return self._not_followed(written, node)
@@ -818,13 +834,14 @@ class Body:
         *,
         name: str = "",
         literal: bool = False,
+        times: int = 1,
     ) -> None:
-        """Count an operation of the innermost body, unless it is on integers or any compiler folds it; `place`: how it
-        is written, and the node of its right operand or of the call."""
+        """Count an operation of the innermost body, as often as `times` says, unless it is on integers or any compiler
+        folds it; `place`: how it is written, and the node of its right operand or of the call."""
         if element.kind != "float" or literal:
             return
         if self._depth == self._innermost:
-            self._flops[operation, element, name, self.share] += 1
+            self._flops[operation, element, name, self.share] += times
             self._operators[place[0], self.scope.location(place[1])] = None
         elif operation not in ("compare", "function"):
             self.flops_between.append(self.scope.location(place[1]))

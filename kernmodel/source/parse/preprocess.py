@@ -23,7 +23,7 @@ from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limi
 from kernmodel.patterns import pattern
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.header_parts import HEADERS, without_unused
-from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
+from kernmodel.source.parse.standard_headers import HEADER_MACROS, STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source, without_assembly
 from kernmodel.value_types import dataclass
 
@@ -282,9 +282,8 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         written = "".join(str(token.value) for token in tokens).strip('<>" ')
         # what the standard headers declare is known already; their text would only slow the parser down
         if written in STANDARD_HEADERS and (tokens[0].value == "<" or not self._beside(written)):
-            if written == "stdbool.h":
-                for truth in ("true 1", "false 0"):
-                    super().define(truth)
+            for macro in HEADER_MACROS.get(written, ()):
+                super().define(macro)
             return
         yield from super().include(tokens, original_line)
 

@@ -86,10 +86,17 @@ _CONSTANTS = {
     "double": "M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 M_E M_LN2 M_LN10 M_LOG2E M_LOG10E "
     "HUGE_VAL DBL_MAX DBL_MIN DBL_EPSILON DBL_TRUE_MIN",
     "float": "INFINITY NAN HUGE_VALF FLT_MAX FLT_MIN FLT_EPSILON FLT_TRUE_MIN",
+    "float _Complex": "_Complex_I",
     "long double": "HUGE_VALL LDBL_MAX LDBL_MIN LDBL_EPSILON LDBL_TRUE_MIN",
 }
 FLOATING_CONSTANTS = {name: kind for kind, names in _CONSTANTS.items() for name in names.split()}
 """Constants of <math.h> and <float.h> that are no integers, by name with their types (C17 7.12, 5.2.4.2.2; POSIX)."""
+
+COMPLEX_PARTS = {f"{name}{suffix}": name == "conj" for name in ("creal", "cimag", "conj") for suffix in ("", "f", "l")}
+"""Functions of <complex.h> that take no arithmetic, and whether they give a complex number."""
+
+HEADER_MACROS = {"stdbool.h": ("true 1", "false 0"), "complex.h": ("complex _Complex", "I _Complex_I")}
+"""Macros of headers that are not read, which stand for what the parser knows."""
 
 PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "fputs", "putchar", "putc", "fputc", "perror", "fflush"})
 """Functions that print: of the arrays of a kernel they read at most text."""

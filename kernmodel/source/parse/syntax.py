@@ -12,7 +12,7 @@ from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
 from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
-from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.errors import Location, SourceError
 from kernmodel.patterns import pattern
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.aliases import follow_structures
@@ -331,8 +331,7 @@ def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
             return SourceError(f"the macro {name} is defined without a value", where=place, todo=todo)
     if use := re.search(r"\bcomplex\b", line):
         place = Location(where.file, where.line, use.start() + 1)
-        todo = "use two arrays, for the real and the imaginary parts"
-        return UnsupportedKernelError("complex numbers are not supported", where=place, todo=todo)
+        return SourceError("complex is a macro of <complex.h>", where=place, todo="include it, or write _Complex")
     return None
 
 

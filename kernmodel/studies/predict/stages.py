@@ -34,7 +34,7 @@ from kernmodel.studies.predict.machine_check import core_parameters, left_out_no
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
-from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
+from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_method
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -138,8 +138,15 @@ class Stages:
         """
         place = at or point
         machine = self._checked_machine(point, scaling_cores)
+
+        def meanwhile() -> None:
+            # simulations wait for the code, which tells what its accesses are
+            if not is_simulated(point.kernel):
+                case = self._case(point, place, machine)
+                case.method.symbolic(case.sizes, point.kernel.cores, case.method.stores())
+
         try:
-            code = code or self.code(place, machine, lambda: self._first_traffic(point, place, machine))
+            code = code or self.code(place, machine, meanwhile)
         except KernmodelError:
             # what is wrong with the point itself comes first, whether the code was tried before or not
             self._first_traffic(point, place, machine)
@@ -344,10 +351,18 @@ class Stages:
         key = (case.key, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
 
-    def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
+    def _vector_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
+        """The traffic where simulated caches are asked for the elements of so many iterations at once."""
+        method = case.method
+        if lanes == 1:
+            return self._traffic(case, stores, cores)
+        key = ("lanes", lanes, case.key, traffic_key(method.machine), stores, cores)
+        return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores, lanes))
+
+    def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
         """The traffic with the pages of the arrays at random physical addresses (`TrafficMethod.placed`)."""
-        found, method = self._traffic(case, stores, cores), case.method
-        key = ("placed", case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+        found, method = self._vector_traffic(case, stores, cores, lanes), case.method
+        key = ("placed", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
     def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
@@ -356,7 +371,8 @@ class Stages:
 
         if case.point.code.classic:
             return self._traffic(case, stores, cores)
-        found, method = self._placed_traffic(case, stores, cores), case.method
+        method = case.method
+        found = self._placed_traffic(case, stores, cores, lanes_of(loop, method.nest))
         return jammed_traffic(found, method.nest, method.machine, loop.along, loop.copies)
 
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
@@ -624,6 +640,16 @@ def compiled_once(
     if constants:
         text += f"; of other values of {', '.join(constants)}, constants of the code, a compiler may make other code"
     return Note("compiled-once", text, "assumption")
+
+
+def lanes_of(loop: AssemblyLoop, nest: LoopNest) -> int:
+    """Iterations of the innermost loop of the source whose elements the widest moving access of the code covers."""
+    if loop.variable is not None or loop.along is not None or loop.iterations_per_pass is None:
+        return 1
+    inner = [access for access in nest.accesses if access.depth == len(nest.loops)]
+    element = max((nest.arrays[access.array].element.size_bytes for access in inner), default=0)
+    widest = max((stream.reference.size_bytes for stream in loop.streams if stream.stride_bytes), default=0)
+    return max(1, min(widest // element, int(loop.iterations_per_pass))) if element else 1
 
 
 def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tuple[Note, ...]]:

@@ -57,16 +57,19 @@ class TrafficMethod:
 
         return self.request.stores or default_stores(self.machine)
 
-    def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+    def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
         can be evaded.
+
+        Args:
+            lanes: iterations of which an access of the code touches the elements at once, where caches are simulated.
 
         Raises:
             UnsupportedKernelError: the method does not apply to the nest.
         """
         from kernmodel.traffic.conditional import executed_traffic
 
-        traffic = executed_traffic(self.found(sizes, cores, stores), self.nest, sizes, self.machine)
+        traffic = executed_traffic(self.found(sizes, cores, stores, lanes), self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
@@ -80,9 +83,9 @@ class TrafficMethod:
         request = self.request
         thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
-        is_simulated = request.simulation is not None or request.cache == "sim"
+        asked = request.simulation is not None or request.cache == "sim"
         pages = request.pages or self.machine.pages or "4k"
-        if pages == "huge" or not thresholds or not conditions.conditions or is_simulated:
+        if pages == "huge" or not thresholds or not conditions.conditions or asked:
             return found
         machines = placed_machines(self.machine, conditions)
         if not machines:
@@ -94,7 +97,7 @@ class TrafficMethod:
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
         return mean_traffic(conditions, parts, self.machine)
 
-    def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+    def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
         if self.among is not None:
             from kernmodel.studies.predict.together import traffic_among
@@ -104,20 +107,20 @@ class TrafficMethod:
         if self.request.cache == "lc":
             return self.symbolic(sizes, cores, stores)
         if self.request.cache != "auto":
-            return self._simulated(sizes, cores, stores)
+            return self._simulated(sizes, cores, stores, lanes)
         if self.request.simulation is not None:
-            return self._simulated(sizes, cores, stores, because="options of the simulation were given")
+            return self._simulated(sizes, cores, stores, lanes, because="options of the simulation were given")
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
             symbolic = self.symbolic(sizes, cores, stores)
             sized, _ = self._reuse(sizes, stores)
         except UnsupportedKernelError as error:
-            return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
+            return self._simulated(sizes, cores, stores, lanes, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
             return symbolic  # a wish of the user's that no simulation can tell anything about
         from kernmodel.traffic.comparison.evidence import decide
 
-        return decide(symbolic, sized, self.machine)
+        return decide(symbolic, sized, self.machine, lanes)
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
@@ -177,10 +180,12 @@ class TrafficMethod:
         safety = self.request.safety
         return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)
 
-    def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
+    def _simulated(
+        self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int, because: str = ""
+    ) -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate
 
-        options = self.request.simulation or SimulationOptions()
+        options = replace(self.request.simulation or SimulationOptions(), lanes=lanes)
         traffic = simulate(self.nest, self.machine, sizes, cores=cores, stores=stores, options=options)
         notes = [Note("simulated", f"the traffic was simulated, because {because}", "assumption")] if because else []
         if self.request.safety != 1:
@@ -189,13 +194,18 @@ class TrafficMethod:
         return replace(traffic, notes=(*notes, *traffic.notes))
 
 
+def is_simulated(request: KernelRequest) -> bool:
+    """Whether the traffic is simulated whatever layer conditions say."""
+    return request.cache == "sim" or (request.cache == "auto" and request.simulation is not None)
+
+
 def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> TrafficMethod:
     """Prepare a nest once for its traffic at many points.
 
     Raises:
         UnsupportedKernelError: layer conditions were asked for and do not apply.
     """
-    if request.cache == "sim" or (request.cache == "auto" and request.simulation is not None):
+    if is_simulated(request):
         return TrafficMethod(nest, machine, request, None)
     from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kernmodel.traffic.simulation.steady_state import Effort
     from kernmodel.traffic.simulation.work import Work
 
-_REGULAR = SimulationOptions()
-
 _SHORT = 0.1
 """Share of what a whole sweep may cost that is spent on one where inner caches alone are asked: of longer ones, windows
 tell as much."""
@@ -39,7 +37,7 @@ _REFUTED = frozenset({"several-index-patterns"})
 """Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
 
 
-def decide(symbolic: Traffic, sized: SizedNest, machine: Machine) -> Traffic:
+def decide(symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1) -> Traffic:
     """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
 
     Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
@@ -48,14 +46,16 @@ def decide(symbolic: Traffic, sized: SizedNest, machine: Machine) -> Traffic:
     Args:
         symbolic: the traffic by layer conditions.
         sized, machine: what it is about.
+        lanes: iterations of which each access touches the elements at once (`SimulationOptions.lanes`).
     """
-    hierarchy = hierarchy_of(machine, symbolic.cores, _REGULAR)
+    options = SimulationOptions(lanes=lanes)
+    hierarchy = hierarchy_of(machine, symbolic.cores, options)
     if not sized.streams:
         return symbolic
     working_set = working_set_of_streams(sized)
-    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy)
+    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy, options)
     standing = _standing(case, doubts(symbolic, working_set, hierarchy))
-    judged = judge_layouts(working_set, hierarchy, _REGULAR)
+    judged = judge_layouts(working_set, hierarchy, options)
     if not judged.others:
         return standing
     from kernmodel.traffic.simulation.layout_intervals import with_layouts
@@ -71,12 +71,14 @@ class _Case:
     nest: LoopNest
     machine: Machine
     hierarchy: Hierarchy
+    options: SimulationOptions
 
     @cached_property
     def work(self) -> Work:
         from kernmodel.traffic.simulation.simulate import placed_work
 
-        return placed_work(self.nest, self.machine, self.symbolic.sizes, self.hierarchy, self.symbolic.stores, _REGULAR)
+        symbolic = self.symbolic
+        return placed_work(self.nest, self.machine, symbolic.sizes, self.hierarchy, symbolic.stores, self.options)
 
     @property
     def spend(self) -> Effort:
@@ -101,9 +103,16 @@ class _Case:
     def _simulated(self, spend: Effort) -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate_placed
 
-        cores, stores = self.symbolic.cores, self.symbolic.stores
+        symbolic = self.symbolic
         return simulate_placed(
-            self.work, self.hierarchy, self.machine, cores=cores, stores=stores, spend=spend, symbolic=self.symbolic
+            self.work,
+            self.hierarchy,
+            self.machine,
+            cores=symbolic.cores,
+            stores=symbolic.stores,
+            options=self.options,
+            spend=spend,
+            symbolic=symbolic,
         )
 
     def inner_agree(self, found: Sequence[Doubt]) -> bool:
@@ -119,7 +128,7 @@ class _Case:
 
         spend = replace(self.spend, sweep=_SHORT * self.spend.sweep)
         unit = Fraction(symbolic.iterations_per_unit)
-        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(_REGULAR)
+        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(self.options)
         if beyond[0].loads_pass_by:
             # what memory serves does not come over the path from the victim cache
             inner = (*inner[:-1], replace(inner[-1], loads=inner[-1].loads - symbolic.paths[depth].loads))

@@ -19,8 +19,8 @@ from kernmodel.traffic.simulation.array_layout import declared_order, layout_tex
 from kernmodel.traffic.simulation.layout_risks import CAUSE, LayoutJudgement
 from kernmodel.traffic.simulation.paths import simulated_paths
 from kernmodel.traffic.simulation.program import program_of
-from kernmodel.traffic.simulation.sampling import sample
 from kernmodel.traffic.simulation.steady_state import Effort
+from kernmodel.traffic.simulation.vectors import sample_vectors
 from kernmodel.traffic.simulation.work import Work
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
@@ -113,7 +113,7 @@ class InnerCaches:
         """
         bases = place_arrays(self.work.nest, self.hierarchy, layout)
         work = Work(self.work.nest, program_of(self.work.nest, bases))
-        rates = sample(work, _inner(self.hierarchy, self.depth), self.spend).rates
+        rates = sample_vectors(work, _inner(self.hierarchy, self.depth), self.spend, layout.lanes).rates
         levels, paths = self.machine.levels[: self.depth], self.machine.paths[: self.depth]
         found = simulated_paths(replace(self.machine, levels=levels, paths=paths), work.nest, rates, self.unit)
         beyond = self.machine.levels[self.depth : self.depth + 1]

@@ -25,8 +25,9 @@ from kernmodel.traffic.simulation.layout_risks import judge_layouts
 from kernmodel.traffic.simulation.paths import evadable, simulated_levels, simulated_paths, stored
 from kernmodel.traffic.simulation.program import NumericNest, numeric_nest, program_of
 from kernmodel.traffic.simulation.rates import rates_of
-from kernmodel.traffic.simulation.sampling import Sample, effort, sample
+from kernmodel.traffic.simulation.sampling import Sample, effort
 from kernmodel.traffic.simulation.steady_state import Effort
+from kernmodel.traffic.simulation.vectors import in_vectors, sample_vectors
 from kernmodel.traffic.simulation.work import Work
 from kernmodel.traffic.simulation.working_set import working_set_of_program
 from kernmodel.traffic.stores import apply_evasion, check_stores, evasion_notes, evasion_of, limited_evasion
@@ -85,7 +86,9 @@ def simulate_placed(
     """The same for a nest whose arrays are placed, for this layout alone, in any caches with the names and links of the
     machine's; `symbolic` is its traffic by layer conditions, if that is known."""
     # a nest that touches no array counts nothing
-    found = sample(work, hierarchy, spend or effort(), exact=options.exact) if work.program.references else None
+    found = None
+    if work.program.references:
+        found = sample_vectors(work, hierarchy, spend or effort(), options.lanes, exact=options.exact)
     return counted_traffic(
         work, hierarchy, machine, found, cores=cores, stores=stores, options=options, symbolic=symbolic
     )
@@ -112,6 +115,7 @@ def counted_traffic(
             each.access for each in work.nest.references if each.access.depth == depth and each.held_from < depth
         ),
         *_streamed_note(work.nest),
+        *_vector_notes(work, options.lanes),
         *_sampling_notes(found, hierarchy),
     )
     if symbolic is None or symbolic.stores == "evading":
@@ -245,6 +249,14 @@ def _streamed_note(nest: NumericNest) -> tuple[Note, ...]:
         "next element is read, unlike in vectorised code, which reads whole lines first"
     )
     return (Note("streamed-and-read", text),)
+
+
+def _vector_notes(work: Work, lanes: int) -> tuple[Note, ...]:
+    """That accesses are those of vector code."""
+    if in_vectors(work, lanes) is work:
+        return ()
+    text = f"caches are simulated as vector code asks them: an access touches the elements of {lanes} iterations"
+    return (Note("vector-accesses", text, "assumption"),)
 
 
 def _sampling_notes(found: Sample | None, hierarchy: Hierarchy) -> tuple[Note, ...]:
