@@ -149,4 +149,6 @@ def _syntax_error(wrong: yaml.YAMLError, file: str, error: type[InputError]) -> 
     mark = getattr(wrong, "problem_mark", None)
     where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
     problem = getattr(wrong, "problem", None) or getattr(wrong, "reason", None) or str(wrong).partition("\n")[0]
+    if "nesting depth" in problem:  # from version 6.0.4 on PyYAML has a limit of its own
+        return error("is nested too deeply", where=where, todo=YAML_DEPTH.todo("close the brackets"))
     return error(f"is not valid YAML: {problem}", where=where, todo=_TODO)

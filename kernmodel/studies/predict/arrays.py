@@ -67,14 +67,16 @@ def array_places(
     owners = _owners(loop, nest)
     _refuse_unknown(offsets, nest, owners)
     base = (align or 0) % line
+    element = min((array.element.size_bytes for array in nest.arrays.values()), default=line) or line
     taken = {name: offsets.get(array, base) % line for name, array in owners.items()}
     free = {name: _alignment(nest, name, array, align) for name, array in owners.items() if array not in offsets}
+    for name in _nameless(loop, owners):  # which array it is matters little: its accesses lie as they do to one another
+        taken[name], free[name] = base, max(align or element, 1)
     may = {name: range(taken[name] % min(known, line), line, min(known, line)) for name, known in free.items()}
 
     def at(bases: Bases, rest: int, page: Mapping[int, int] = NO_PAGES) -> Places:
         return Places(rest, _starts(loop, bases, line), page)
 
-    element = min((array.element.size_bytes for array in nest.arrays.values()), default=line) or line
     rest = range(base % min(align or element, line), line, min(align or element, line))
     layouts = dict.fromkeys((tuple(bases.items()), base) for bases in _layouts(loop, taken, may, line))
     if any(s.stride_bytes and s.reference.size_bytes and not _placed(s.start, taken) for s in loop.streams):
@@ -145,6 +147,13 @@ def _owners(loop: AssemblyLoop, nest: LoopNest) -> dict[str, str]:
     if any(base in stored and name not in given for base, name in zip(bases, names, strict=True)):
         return found
     return found | dict(zip(bases, names, strict=True))
+
+
+def _nameless(loop: AssemblyLoop, owners: Mapping[str, str]) -> list[str]:
+    """Arguments from which accesses go on and of which it is not clear whose array they are."""
+    arguments = isa_of(loop.isa).registers.arguments
+    bases = {stream.start.base for stream in loop.streams if stream.start is not None}
+    return [name for name in arguments if name in bases and name not in owners]
 
 
 def _declared(nest: LoopNest, name: str) -> tuple[int, int]:
