@@ -150,5 +150,6 @@ def _syntax_error(wrong: yaml.YAMLError, file: str, error: type[InputError]) -> 
     where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
     problem = getattr(wrong, "problem", None) or getattr(wrong, "reason", None) or str(wrong).partition("\n")[0]
     if "nesting depth" in problem:  # from version 6.0.4 on PyYAML has a limit of its own
-        return error("is nested too deeply", where=where, todo=YAML_DEPTH.todo("close the brackets"))
+        line = Location(file, mark.line + 1) if mark else where
+        return error("is nested too deeply", where=line, todo=YAML_DEPTH.todo("close the brackets"))
     return error(f"is not valid YAML: {problem}", where=where, todo=_TODO)
