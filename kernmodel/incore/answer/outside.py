@@ -133,10 +133,11 @@ def _scheduled(instructions: Sequence[Instruction], incore: InCore, parameters: 
     """Passes whose µops fit into the floating-point schedulers of a Zen core while they wait for a chain there.
 
     The µops behind a chain enter the schedulers in the order of the program, through a queue that picks none, so that
-    no row begins before these have room for it. What waits for nothing in the chain leaves them at once: a row of 255
-    products and sums of `matvec` takes 601 cycles on Zen 4, of which two sums and no shuffle of a pass wait. A row of 43, 179 and 510 sums of five cells (four µops a pass,
+    no row begins before these have room for it. A row of 43, 179 and 510 sums of five cells (four µops a pass,
     `2d-5pt`) takes 12 to 13 passes less on Zen 3 than its chain says; the 64 entries hold 16 passes, the reorder buffer
-    32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512).
+    32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512). What waits for nothing in the chain leaves them
+    at once: a row of 255 products and sums (`matvec`, gcc 12 `-O3`) takes 601 cycles on Zen 4, 678 if only what reads
+    the chain counts, 771 if all do.
     """
     figures = parameters.pipeline
     if not isinstance(figures, ZenPipelineParameters) or incore.lcd is None or not figures.queued:
@@ -154,7 +155,7 @@ def _scheduled(instructions: Sequence[Instruction], incore: InCore, parameters: 
 
 
 def _behind(instructions: Sequence[Instruction], members: Sequence[int]) -> set[int]:
-    """The instructions of a loop that read what its chain gives, or what such instructions give, and the chain's own."""
+    """The instructions of a loop's chain, and those that read what it gives or what such instructions give."""
     found, given = set(members), set[str]()
     for number in (*range(len(instructions)), *range(len(instructions))):  # once more for what the next pass reads
         operands = [operand for operand in instructions[number].operands if operand.register]
