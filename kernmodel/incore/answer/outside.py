@@ -136,8 +136,8 @@ def _scheduled(instructions: Sequence[Instruction], incore: InCore, parameters: 
     no row begins before these have room for it. A row of 43, 179 and 510 sums of five cells (four µops a pass,
     `2d-5pt`) takes 12 to 13 passes less on Zen 3 than its chain says; the 64 entries hold 16 passes, the reorder buffer
     32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512). What waits for nothing in the chain leaves them
-    at once: a row of 255 products and sums (`matvec`, gcc 12 `-O3`) takes 601 cycles on Zen 4, 678 if only what reads
-    the chain counts, 771 if all do.
+    at once: a row of 255 products and sums (`matvec`, gcc 12 `-O3`) takes 601 cycles on Zen 4, 675 if only what reads
+    the chain counts, 768 if all do.
     """
     figures = parameters.pipeline
     if not isinstance(figures, ZenPipelineParameters) or incore.lcd is None or not figures.queued:
