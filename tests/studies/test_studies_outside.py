@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.code.listing import decode_bytes
-from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.outside import OutsideCycles, WayCycles, outside_cycles
-from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.models.outside import OutsideWork
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
@@ -275,13 +271,3 @@ def test_inner_loops_that_the_compiler_unrolled_are_part_of_the_body() -> None:
     """Rows of 21 are one pass of straight-line code."""
     answer = predict_ecm(KernelRequest("stencil", "clx", {"N": 23, "M": 5000}), GCC)
     assert outside_of(answer).cycles < 0.01
-
-
-def test_only_what_waits_for_the_chain_stays_in_the_schedulers() -> None:
-    """On Zen 4, whose schedulers hold 56: vpermilpd reads a loaded vector, vaddpd is the chain, vmulpd reads it."""
-    code = "c5fd100c06c4e37d05d105c5fd58c1c5fd59da4883c0204839d075e4"
-    listing = decode_bytes(bytes.fromhex(code))
-    body = AssemblyLoop(listing.instructions, listing.isa, "binary", "", "", None, (), "", "marked", ())
-    table = InstructionTable.open(load_parameters("ZEN4"))
-    found = outside_cycles(body, analyse(body, table.parameters, table), table.parameters, table)
-    assert found.scheduled == pytest.approx(56 / 2)

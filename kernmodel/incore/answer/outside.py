@@ -115,7 +115,7 @@ def outside_cycles(
         penalty=parameters.misprediction,
         foreseen=parameters.foreseen_passes,
         unknown=tuple(dict.fromkeys(code.unknown)),
-        scheduled=_scheduled(loop.instructions, incore, parameters),
+        scheduled=_scheduled(incore, parameters),
     )
 
 
@@ -129,15 +129,13 @@ def _window(parameters: Parameters) -> int | None:
     return figures.reorder_buffer
 
 
-def _scheduled(instructions: Sequence[Instruction], incore: InCore, parameters: Parameters) -> float | None:
+def _scheduled(incore: InCore, parameters: Parameters) -> float | None:
     """Passes whose µops fit into the floating-point schedulers of a Zen core while they wait for a chain there.
 
     The µops behind a chain enter the schedulers in the order of the program, through a queue that picks none, so that
     no row begins before these have room for it. A row of 43, 179 and 510 sums of five cells (four µops a pass,
     `2d-5pt`) takes 12 to 13 passes less on Zen 3 than its chain says; the 64 entries hold 16 passes, the reorder buffer
-    32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512). What waits for nothing in the chain leaves them
-    at once: a row of 255 products and sums (`matvec`, gcc 12 `-O3`) takes 601 cycles on Zen 4, 675 if only what reads
-    the chain counts, 768 if all do.
+    32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512).
     """
     figures = parameters.pipeline
     if not isinstance(figures, ZenPipelineParameters) or incore.lcd is None or not figures.queued:
@@ -151,20 +149,7 @@ def _scheduled(instructions: Sequence[Instruction], incore: InCore, parameters: 
         for ports, count in zip(figures.schedulers, figures.scheduler_entries, strict=True)
         if waiting.issuperset(ports)
     )
-    return entries / sum(uops[number] for number in _behind(instructions, incore.lcd.members))
-
-
-def _behind(instructions: Sequence[Instruction], members: Sequence[int]) -> set[int]:
-    """The instructions of a loop's chain, and those that read what it gives or what such instructions give."""
-    found, given = set(members), set[str]()
-    for number in (*range(len(instructions)), *range(len(instructions))):  # once more for what the next pass reads
-        operands = [operand for operand in instructions[number].operands if operand.register]
-        if number in found or any(operand.read and operand.register in given for operand in operands):
-            found.add(number)
-            given |= {str(operand.register) for operand in operands if operand.written}
-        else:
-            given -= {str(operand.register) for operand in operands if operand.written}
-    return found
+    return entries / sum(uops)
 
 
 class _Code:
