@@ -144,7 +144,7 @@ class Pipeline:
         self.path_used = [0] * PORTS
         self.results = [0] * len(self.ports)
         self.read_once = self.read_twice = 0
-        self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
+        self.lenders = self.lending if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         slow = [] if self.core.bank_bytes else slow
         used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
@@ -171,7 +171,8 @@ class Pipeline:
         return [sum(bool(m.ports) and not m.ports & ~ports for m in own) for ports in self.core.load_ports]
 
     def _dispatches_loads(self, slot: int) -> bool:
-        """Count the loads of a slot of the block for this cycle; False where they are more than a cycle's."""
+        """Count the loads of a slot of the block for this cycle; False where with these they are more than a cycle's. A
+        slot that has more by itself is not kept waiting for ever."""
         if not self.loads_of:
             return True
         loads = [there + own for there, own in zip(self.loads, self.loads_of[slot], strict=True)]

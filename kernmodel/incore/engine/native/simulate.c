@@ -785,7 +785,8 @@ static void issue_to_port(Sim *s, const Op *m, int64_t id, int32_t given)
         all_known(s, x);
 }
 
-/* Count the loads of a slot of the block for this cycle; 0 where they are more than a cycle's. */
+/* Count the loads of a slot of the block for this cycle; 0 where with these they are more than a cycle's. A slot that has
+   more by itself is not kept waiting for ever. */
 static int dispatches_loads(Sim *s, int32_t slot)
 {
     const int32_t *own = s->loads_of + slot * GROUPS;
