@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
-enum { RELEASES = 32, RESULTS = 64 };
+enum { RELEASES = 32, RESULTS = 64, TICKS = 64 };
 enum { COMPUTED = 1, LOADED = 2 };
 enum { LOAD = 1, STORE = 2 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
