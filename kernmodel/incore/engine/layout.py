@@ -29,8 +29,10 @@ PHASES = 64
 """Passes after which accesses stand at the same place in a line again, whatever their stride."""
 SOURCES = ("ideal", "LSD", "DSB", "decoders")
 """Where µops come from; numbered in this order."""
-REASONS = ("front end", "scheduler", "reorder buffer", "registers")
-"""Why the renamer stands still; numbered in this order."""
+EARLY_ENDS = ("loads apart", "groups apart")
+"""Why a cycle's dispatch may end early: at a load that is one too many, or at µops that go together."""
+REASONS = ("front end", "scheduler", "reorder buffer", "registers", *EARLY_ENDS)
+"""Why the renamer stands still, or ends early; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
 """What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
 TICKS = 64

@@ -590,9 +590,13 @@ class Pipeline:
             ends = not e and not self.slot_in_entry and executed % core.copies == 0
             if slot and ends and self.source == "LSD" and core.group_boundary:
                 break
-            if slot and together and slot + slots > core.issue_width >= slots:
-                break
-            if slot and together and (unlaminated == core.unlaminated_slots or taken >= core.unlaminated_first):
+            apart = slot + slots > core.issue_width >= slots
+            if (
+                slot
+                and together
+                and (apart or unlaminated == core.unlaminated_slots or taken >= core.unlaminated_first)
+            ):
+                self.stalls[5] += 1
                 break
             taken, unlaminated = taken + 1, unlaminated + together
             slot = self._issue_entry(executed, slots, slot)
@@ -608,6 +612,7 @@ class Pipeline:
                 self.stalls[3] += 1
                 return -1
             if not self._dispatches_loads(k):
+                self.stalls[4] += 1
                 return -1
             given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
             if given is None:

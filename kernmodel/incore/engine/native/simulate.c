@@ -820,8 +820,10 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && !dispatches_loads(s, k))
+    if (!plain && s->loads_of && !dispatches_loads(s, k)) {
+        s->tally.stalls[LOADS_APART]++;
         return 0;
+    }
     if (by_port && !place_slot(s, k, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
@@ -876,10 +878,11 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         const Entry *entry = &s->entries[e];
         if (groups && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
             break;
-        if (entry->together && slot && slot + entry->slots > width && entry->slots <= width)
+        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+                                        unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
+            s->tally.stalls[GROUPS_APART]++;
             break;
-        if (entry->together && slot && (unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first))
-            break;
+        }
         taken++;
         unlaminated += entry->together;
         const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
