@@ -268,15 +268,15 @@ def _fewest_crossings(accesses: Sequence[tuple[MovingAccess, int | None]], start
 def _long_loads(
     loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines, crossing: Container[int]
 ) -> dict[int, int]:
-    """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
-    none of half lines where some cross lines, which costs them more, nor where so few are all that they start
+    """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer,
+    where these move; none of half lines where some cross lines, which costs them more, nor where so few are all that they start
     together."""
-    whole = 0 if any(store.size == lines.line_bytes for store in stores) else lines.whole_lines
-    halves = [load.instruction for load in loads if 2 * load.size == lines.line_bytes]
+    moving = [load for load in loads if load.stride]
+    halves = [load.instruction for load in moving if 2 * load.size == lines.line_bytes]
     few = len(halves) <= lines.halves_together
     half = 0 if few or any(number in crossing for number in halves) else lines.half_lines
-    wholes = [load.instruction for load in loads if load.size == lines.line_bytes]
-    return dict([*_one_in(whole, wholes), *_one_in(half, halves)])
+    wholes = [load.instruction for load in moving if load.size == lines.line_bytes]
+    return dict([*_one_in(lines.whole_lines, wholes), *_one_in(half, halves)])
 
 
 def _one_in(every: int, loads: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -39,7 +39,7 @@ TICKS = 64
 """Parts of a cycle in which measured throughputs are counted."""
 COMPUTED, LOADED = 1, 2
 """Where a third vector comes from."""
-LOAD, STORE = 1, 2
+LOAD, STORE, ADDRESS = 1, 2, 3
 """Of which accesses a µop is the data path."""
 ON, PASSES, LINES = 1, 2, 4
 """What ends the delivery of a cycle with `Core.line_fetch`, as bits: its width alone; a pass; a line of code."""
@@ -73,6 +73,9 @@ class Core(NamedTuple):
             scheduler last.
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number.
+        addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
+            those the one with the fewest, and if it has no room, nothing is dispatched in the cycle. What starts there
+            and takes longer keeps its port alone.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
@@ -125,6 +128,7 @@ class Core(NamedTuple):
     by_slot: int = 0
     load_ports: tuple[int, ...] = (0,) * GROUPS
     most_loads: tuple[int, ...] = (0,) * GROUPS
+    addressing: int = 0
     queued: int = 0
     queue_entries: int = 0
     vector_registers: int = 0
@@ -493,6 +497,7 @@ class MicroOp(NamedTuple):
         third: it reads three vectors, or brings what is stored.
         blocks: 1 more than the number of the port that starts nothing in the cycle behind it, 0 for none.
         place, stride, size: of a load, as in `Access`.
+        load: it is a load.
     """
 
     ports: int
@@ -511,6 +516,7 @@ class MicroOp(NamedTuple):
     place: int = 0
     stride: int = 0
     size: int = 0
+    load: int = 0
 
 
 class Wait(NamedTuple):
@@ -562,7 +568,7 @@ def header() -> str:
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
     lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS}, TICKS = {TICKS} }};"]
-    lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
+    lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE}, ADDRESS = {ADDRESS} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
     for struct, number in _STRUCTS:

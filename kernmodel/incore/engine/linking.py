@@ -252,9 +252,11 @@ class _Linker:
 
 def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
+    if own.access == LOAD:
+        made = made._replace(load=1)
     if own.vectors or own.third or own.blocks:
         made = made._replace(registers=own.vectors, third=int(own.third > 0), blocks=own.blocks)
-    if access is None or not own.access:
+    if access is None or own.access not in (LOAD, STORE):
         return made
     if own.access == LOAD:
         data = own.data + access.longer

@@ -190,7 +190,7 @@ class MemoryPipes:
         address_ports: of address generators; `load_ports` are then load pipes and `store_data_ports` store pipes.
         value_ports: that bring what a vector store stores to the store pipes.
         passed_bytes: size of the vectors that go through a pipe in two passes, None for none.
-        wide_store_loads: cycles for which a store of such a vector keeps one of the first group of load pipes.
+        load_starts: for each of `load_ports` the address generators that start its loads, empty where any does.
         forwards: of stores to loads.
         lines: what accesses take longer to cross, None where nothing of that is known.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
@@ -211,7 +211,7 @@ class MemoryPipes:
     address_ports: tuple[frozenset[str], ...] = ()
     value_ports: tuple[frozenset[str], ...] = ()
     passed_bytes: int | None = None
-    wide_store_loads: int = 0
+    load_starts: tuple[frozenset[str], ...] = ()
     forwards: Forwards | None = None
     lines: Lines | None = None
     bank_bytes: int = 0

@@ -261,6 +261,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
     by_port = pipeline.by_port
     if by_port is None:
         return {"by_port": 0}
+    starts = pipeline.memory.load_starts
     own = {port: number for number, (ports, _) in enumerate(by_port.schedulers) for port in ports}
     of_ports = [own.get(port, SCHEDULERS - 1) for port in pipeline.ports]
     rooms = [_AMPLE] * SCHEDULERS
@@ -271,7 +272,8 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "rotating": _padded([port_mask(group, pipeline.ports) for group in by_port.rotating]),
         "gaps": _padded(by_port.gaps),
         "by_slot": port_mask(by_port.by_slot, pipeline.ports),
-        "load_ports": _padded([port_mask(group, pipeline.ports) for group in pipeline.memory.load_ports]),
+        "load_ports": _padded([port_mask(group, pipeline.ports) for group in starts or pipeline.memory.load_ports]),
+        "addressing": port_mask(frozenset().union(*starts), pipeline.ports),
         "most_loads": _padded(by_port.most_loads),
         "queued": port_mask(by_port.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else by_port.queue_entries,
@@ -349,7 +351,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         address_ports=_sets(figures.memory.address_ports),
         value_ports=_sets(figures.memory.value_ports),
         passed_bytes=figures.memory.passed_bytes,
-        wide_store_loads=figures.memory.wide_store_loads,
+        load_starts=_sets(figures.memory.load_starts),
         lines=_lines(figures.lines),
         forwards=_forwards(figures.forwarding, parameters.store_forward_latency),
     )

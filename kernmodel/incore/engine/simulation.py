@@ -80,9 +80,15 @@ def _phases(microop: MicroOp, bank_bytes: int) -> int:
     return PHASES // gcd(microop.stride, PHASES) if microop.size and bank_bytes else 1
 
 
-def _takes_all(x: _InFlight, microop: MicroOp) -> bool:
-    """Whether an access goes to two lines at once, by all its pipes."""
-    return bool(x.slow and not x.banks and microop.data == 1 and microop.ports & (microop.ports - 1))
+def _takes_all(x: _InFlight, microop: MicroOp, addressing: int) -> bool:
+    """Whether an access goes to two lines at once, by all its pipes; `addressing` as in `Core`."""
+    several = microop.ports & (microop.ports - 1) and not _starts_anywhere(microop, addressing)
+    return bool(x.slow and not x.banks and microop.data == 1 and several)
+
+
+def _starts_anywhere(microop: MicroOp, addressing: int) -> bool:
+    """Whether an access may start on any port that starts accesses."""
+    return bool(addressing) and microop.ports & addressing == addressing
 
 
 def _seen(x: _InFlight, operand: int) -> int:
@@ -119,7 +125,7 @@ class Pipeline:
         self.calendar: dict[int, list[_InFlight]] = {}
         self.ready: list[_InFlight] = []
         self.slots_issued = self.slots_retired = self.microops_issued = self.passes = 0
-        self.slot_in_entry = 0
+        self.slot_in_entry = self.accessed = 0
         self.scheduled = [0] * SCHEDULERS
         self.queue: deque[_InFlight] = deque()
         self.registers = (
@@ -147,6 +153,7 @@ class Pipeline:
         self.read_once = self.read_twice = 0
         self.lenders = self.lending if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
+        slow = [m for m in slow if not _starts_anywhere(m, self.core.addressing)]
         slow = [] if self.core.bank_bytes else slow
         used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
@@ -169,19 +176,22 @@ class Pipeline:
     def _loads_of(self, slot: int) -> list[int]:
         """µops of a slot of the block by the set of ports that alone execute them."""
         own = self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]
-        return [sum(bool(m.ports) and not m.ports & ~ports for m in own) for ports in self.core.load_ports]
+        return [sum(bool(m.load) and not m.ports & ~ports for m in own) for ports in self.core.load_ports]
 
     def _dispatches_loads(self, slot: int) -> bool:
         """Count the loads of a slot of the block for this cycle; False where with these they are more than a cycle's. A
         slot that has more by itself is not kept waiting for ever."""
+        loads = self._with_loads(self.loads, slot)
+        self.loads = loads or self.loads
+        return loads is not None
+
+    def _with_loads(self, loads: list[int], slot: int) -> list[int] | None:
+        """The loads of a cycle with those of a slot; None where they are too many."""
         if not self.loads_of:
-            return True
-        loads = [there + own for there, own in zip(self.loads, self.loads_of[slot], strict=True)]
-        limits = zip(loads, self.loads, self.core.most_loads, strict=True)
-        if any(most and there and number > most for number, there, most in limits):
-            return False
-        self.loads = loads
-        return True
+            return loads
+        more = [there + own for there, own in zip(loads, self.loads_of[slot], strict=True)]
+        limits = zip(more, loads, self.core.most_loads, strict=True)
+        return None if any(most and there and number > most for number, there, most in limits) else more
 
     def _waits_of(self, u: int) -> tuple[Wait, ...]:
         return self.waits[self.microops[u].first_wait : self.microops[u + 1].first_wait]
@@ -287,7 +297,7 @@ class Pipeline:
         if microop.alone:
             self.alone_free = max(self.alone_free, self.now * TICKS) + microop.alone
         if microop.data:
-            self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop) else x.slow)
+            self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core.addressing) else x.slow)
         if microop.blocks:
             self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1
@@ -301,25 +311,37 @@ class Pipeline:
 
     def _dispatch_in_order(self) -> None:
         """Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until
-        they are free, and the younger ones wait for it. So are `ordered_pipes`, of which each µop takes the last: those
-        that few may use come last."""
-        unused = set(self.pipes)
+        they are free, and the younger ones wait for it, but not what may start on any port that starts accesses. So are
+        `ordered_pipes`, of which each µop takes the last: those that few may use come last."""
+        unused, addressing = set(self.pipes), self.core.addressing
         while unused:
             x = next((x for x in self.ready if x.port in self.pipes), None)
             if x is None:
                 return
             microop = self.microops[x.id % self.core.microops]
             wanted = {port for port in self.ports if microop.ports >> port & 1}
-            able = unused & wanted
-            if not able or (_takes_all(x, microop) and able != wanted):
-                return
+            able = unused & ({x.port} if _starts_anywhere(microop, addressing) else wanted)
+            if not able or (_takes_all(x, microop, addressing) and able != wanted):
+                break
             port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)
-            unused -= able if _takes_all(x, microop) else {port}
+            unused -= able if _takes_all(x, microop, addressing) else {port}
             if self._can_dispatch(x, microop, port):
                 self.counters[x.port] -= 1
                 self.counters[port] += 1
                 x.port = port
                 self._dispatch(x, microop)
+        if addressing:
+            self._dispatch_others(unused)
+
+    def _dispatch_others(self, unused: set[int]) -> None:
+        """Start the accesses that may start anywhere on ports that none has taken in this cycle."""
+        for port in sorted(unused):
+            for x in self.ready:
+                microop = self.microops[x.id % self.core.microops]
+                anywhere = _starts_anywhere(microop, self.core.addressing)
+                if x.port == port and anywhere and self._can_dispatch(x, microop, port):
+                    self._dispatch(x, microop)
+                    break
 
     def _comes_straight(self, x: _InFlight) -> bool:
         """Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle."""
@@ -462,9 +484,46 @@ class Pipeline:
         self.given[ports] = given | 1 << chosen
         return chosen
 
+    def _port_of_access(self, ports: int, given: int, counters: Sequence[int]) -> int:
+        """Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait."""
+        allowed = ports & ~given or ports
+        return min((port for port in reversed(self.ports) if allowed >> port & 1), key=lambda port: counters[port])
+
+    def _accesses_fit(self) -> bool:
+        """Whether what a cycle dispatches finds room where it accesses memory: it is dispatched as a whole."""
+        core, counters, loads = self.core, list(self.counters), [0] * len(self.core.most_loads)
+        coming: list[int] = []
+        given = slot = 0
+        k, taken = self.slots_issued % core.slots, self.slot_in_entry
+        for issued in range(self.entries_issued, self.delivered):
+            slots, together = self.entries[issued % core.entries]
+            if together and slot and slot + slots > core.issue_width >= slots:
+                return True
+            for _ in range(taken, slots):
+                more = self._with_loads(loads, k)
+                if slot == core.issue_width or more is None:
+                    return True
+                loads = more
+                for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
+                    if not microop.ports & core.addressing:
+                        continue
+                    port = self._port_of_access(microop.ports, given, counters)
+                    if not self._has_room(port, coming):
+                        return False
+                    given |= 1 << port
+                    counters[port] += 1
+                    coming.append(core.scheduler_of[port])
+                slot, k = slot + 1, (k + 1) % core.slots
+            taken = 0
+        return True
+
     def _port_with_room(self, ports: int, coming: Sequence[int] = (), slot: int = 0) -> int:
         """By the slot; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
         beside the rotation; else the port for which fewest wait. -1 where none has room."""
+        if ports & self.core.addressing:
+            port = self._port_of_access(ports, self.accessed, self.counters)
+            self.accessed |= 1 << port
+            return port if self._has_room(port, coming) else -1
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
         if able and ports & self.core.by_slot:
             return self._port_of_slot(able, ports, slot)
@@ -580,8 +639,12 @@ class Pipeline:
         if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=False)):
             self.stalls[1] += 1
             return
+        if core.addressing and not self._accesses_fit():
+            self.stalls[1] += 1
+            return
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
+        self.accessed = 0
         slot = taken = unlaminated = 0
         self.loads = [0] * len(core.most_loads)
         while slot < core.issue_width and self.entries_issued < self.delivered:

@@ -24,7 +24,7 @@ from kernmodel.incore.dependences.data_flow import (
     sources_of,
     targets_of,
 )
-from kernmodel.incore.engine.layout import LOAD, STORE, TICKS, UopTraits, port_mask
+from kernmodel.incore.engine.layout import ADDRESS, LOAD, STORE, TICKS, UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import InstructionData
@@ -78,8 +78,8 @@ class Uop(NamedTuple):
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
-        if (core.by_port or core.memory.placed) and self.role in ("load", "store data"):
-            access = LOAD if self.role == "load" else STORE
+        if core.by_port or core.memory.placed:
+            access = {"load": LOAD, "store data": STORE, "store address": ADDRESS}.get(self.role, 0)
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
         elif self.role in ("store address", "store data") and core.store_scheduler:
@@ -368,9 +368,6 @@ class _Builder:
         if self.loads and (not ports.compute or (self.core.by_port and self.core.memory.store_address_ports)):
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
-        busy, wide = self.core.memory.wide_store_loads, self.core.memory.passed_bytes
-        if busy and any(r.written and r.size_bytes == wide for r in self.instruction.memory):
-            self.uops.append(Uop("store address", tuple(sorted(self.core.memory.load_ports[0])), 1, 0, busy, 0, (), ()))
         values = [number for number in range(first, len(self.uops)) if self.uops[number].role == "value"]
         for target, _, resources in self.targets:
             if not isinstance(resources, int) and target in given:
@@ -396,6 +393,7 @@ class _Builder:
 
     def _add_loads(self, ports: Sequence[tuple[str, ...]], generators: list[tuple[str, ...]]) -> list[Source]:
         references = [(k, r) for k, r in enumerate(self.instruction.memory) if r.read]
+        starts = [tuple(sorted(group)) for group in self.core.memory.load_starts]
         loaded: list[Source] = []
         for place, (k, reference) in enumerate(references):
             key = operand_key(self.instruction, reference)
@@ -405,7 +403,10 @@ class _Builder:
                 reads = tuple(Outside(register, 0) for _, register in addresses)
                 inside: tuple[Inside, ...] = ()
                 rest = latency
-                if self.core.by_port and generators:
+                if starts and generators:
+                    generators.pop(0)
+                    own = starts[self.core.memory.load_ports.index(frozenset(own))]
+                elif self.core.by_port and generators:
                     self.uops.append(Uop("load address", generators.pop(0), 1, 0, 0, 0, reads, ()))
                     reads, inside, rest = (), (Inside(len(self.uops) - 1, 1),), max(latency - 1, 0)
                 loaded.append(("M" + key, Inside(len(self.uops), rest)))
@@ -555,7 +556,10 @@ class _Builder:
         """The µops of stores, paired as they are fused."""
         written = [(k, r) for k, r in enumerate(self.instruction.memory) if r.written]
         stored = [(target, place) for target, _, place in self.targets if isinstance(place, int)]
-        addresses = [self._store_address(own, written) for own in ports.addresses]
+        twice = bool(self.core.memory.load_starts) and any(
+            r.size_bytes == self.core.memory.passed_bytes for _, r in written
+        )
+        addresses = [self._store_address(own, written) for own in ports.addresses for _ in range(1 + twice)]
         data = []
         for own in ports.data:
             reads: list[Outside] = []
@@ -610,7 +614,8 @@ class _Builder:
         reads = [
             Outside(n, 0) for _, r in written[:1] for _, n in address_registers(operand_key(self.instruction, r), r)
         ]
-        self.uops.append(Uop("store address", own, 1, 0, 0, 0, tuple(reads), ()))
+        busy = int(bool(self.core.memory.load_starts))
+        self.uops.append(Uop("store address", own, 1, 0, busy, 0, tuple(reads), ()))
         return len(self.uops) - 1
 
     def _alone(self, number: int) -> None:

@@ -457,7 +457,9 @@ class ZenMemoryParameters:
         loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
         most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them.
         passed_bytes: size of the vectors that take two passes through a pipe.
-        wide_store_loads: cycles for which a store of 512 bits keeps a load pipe.
+        load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
+            load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one
+            access, as long as there are others, or waits as a whole.
     """
 
     address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
@@ -467,7 +469,7 @@ class ZenMemoryParameters:
     loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     most_loads: Annotated[tuple[int, ...], Figure("loads dispatched per cycle", Counts())] = ()
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
-    wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
+    load_starts: Annotated[tuple[tuple[str, ...], ...], Figure("address ports of load pipes", PortGroups())] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@
 enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
 enum { RELEASES = 32, RESULTS = 64, TICKS = 64 };
 enum { COMPUTED = 1, LOADED = 2 };
-enum { LOAD = 1, STORE = 2 };
+enum { LOAD = 1, STORE = 2, ADDRESS = 3 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
 enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REGISTERS, LOADS_APART, GROUPS_APART, REASONS };
@@ -21,10 +21,11 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
-        rotating[4], gaps[4], by_slot, load_ports[4], most_loads[4], queued, queue_entries, vector_registers,
-        register_release, rooms[8], scheduler_of[20], borrowed[20], one_store, loaded_third, straight_stores,
-        one_result, bank_bytes, ordered_pipes, line_fetch, queued_lines, redirect, units, entries, slots, microops,
-        waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
+        rotating[4], gaps[4], by_slot, load_ports[4], most_loads[4], addressing, queued, queue_entries,
+        vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store, loaded_third,
+        straight_stores, one_result, bank_bytes, ordered_pipes, line_fetch, queued_lines, redirect, units, entries,
+        slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles,
+        again_cycles;
 } Core;
 
 typedef struct {
@@ -51,7 +52,7 @@ typedef struct {
 
 typedef struct {
     int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers,
-        third, blocks, place, stride, size;
+        third, blocks, place, stride, size, load;
 } MicroOp;
 
 typedef struct {

@@ -84,6 +84,7 @@ typedef struct {
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
+    uint32_t accessed; /* ports that got an access in this cycle */
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -235,8 +236,14 @@ INLINE void retire(Sim *s, const int plain)
     s->slot_retiring = slot;
 }
 
+/* Whether an access may start on any port that starts accesses. */
+static int starts_anywhere(const Core *c, int32_t ports) { return c->addressing && (ports & c->addressing) == c->addressing; }
+
 /* Whether an access goes to two lines at once, by all its pipes. */
-static int takes_all(const Instance *x, const Op *m) { return x->slow && !x->banks && m->data == 1 && (m->ports & (m->ports - 1)); }
+static int takes_all(const Sim *s, const Instance *x, const Op *m)
+{
+    return x->slow && !x->banks && m->data == 1 && (m->ports & (m->ports - 1)) && !starts_anywhere(s->core, m->ports);
+}
 
 /* Whether nothing older is ready of what keeps each other waiting. */
 static int is_next_alone(const Sim *s, const Instance *x)
@@ -300,7 +307,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         if (m->alone)
             s->alone_free = (s->alone_free > s->now * TICKS ? s->alone_free : s->now * TICKS) + m->alone;
         if (m->data)
-            s->data_free[port] = s->now + m->data + (!plain && takes_all(x, m) ? 0 : x->slow);
+            s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow);
         if (!plain && m->blocks)
             s->back[m->blocks - 1] = s->now + 2;
     }
@@ -327,11 +334,29 @@ static void take_out(Sim *s, int32_t port, int32_t k)
     }
 }
 
+/* Start the accesses that may start anywhere on ports that none has taken in this cycle. */
+static void dispatch_others(Sim *s, uint32_t unused)
+{
+    for (uint32_t rest = s->waiting & unused; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
+            Instance *x = instance(s, s->ready[port][k]);
+            if (!starts_anywhere(s->core, x->op->ports) || !can_dispatch(s, x, x->op, port))
+                continue;
+            take_out(s, port, k);
+            dispatch(s, x, x->op, port, 0, s->by_port);
+            break;
+        }
+    }
+}
+
 /* Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until they are
-   free, and the younger ones wait for it. So are `ordered_pipes`, of which each takes the last. */
+   free, and the younger ones wait for it, but not what may start on any port that starts accesses. So are
+   `ordered_pipes`, of which each takes the last. */
 static void dispatch_in_order(Sim *s)
 {
-    for (uint32_t unused = s->pipes; unused;) {
+    uint32_t unused = s->pipes;
+    while (unused) {
         Instance *x = NULL;
         for (uint32_t rest = s->waiting & s->pipes; rest; rest &= rest - 1) {
             const int32_t port = __builtin_ctz(rest);
@@ -339,15 +364,15 @@ static void dispatch_in_order(Sim *s)
             x = !x || first->id < x->id ? first : x;
         }
         if (!x)
-            return;
+            break;
         const Op *m = x->op;
-        const uint32_t able = unused & (uint32_t)m->ports;
-        if (!able || (takes_all(x, m) && able != (uint32_t)m->ports))
-            return;
+        const uint32_t able = unused & (starts_anywhere(s->core, m->ports) ? 1u << x->port : (uint32_t)m->ports);
+        if (!able || (takes_all(s, x, m) && able != (uint32_t)m->ports))
+            break;
         const int32_t port = s->core->ordered_pipes       ? 31 - __builtin_clz(able)
                              : able >> x->port & 1 ? x->port
                                                    : __builtin_ctz(able);
-        unused &= takes_all(x, m) ? ~able : ~(1u << port);
+        unused &= takes_all(s, x, m) ? ~able : ~(1u << port);
         if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);
@@ -356,6 +381,8 @@ static void dispatch_in_order(Sim *s)
         x->port = (int8_t)port;
         dispatch(s, x, m, port, 0, s->by_port);
     }
+    if (s->core->addressing)
+        dispatch_others(s, unused);
 }
 
 /* Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle. */
@@ -646,8 +673,19 @@ static int32_t port_behind_queue(Sim *s, const Op *m)
     return port;
 }
 
+/* Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait. */
+static int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *counters)
+{
+    return least_used(counters, ports & ~given ? ports & ~given : ports);
+}
+
 static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
+    if (m->ports & s->core->addressing) {
+        const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
+        s->accessed |= 1u << port;
+        return s->with_room >> port & 1 ? port : -1;
+    }
     if (m->ports & s->core->by_slot)
         return port_of_slot(s, m, slot);
     if (m->rotation >= 0)
@@ -800,14 +838,52 @@ static void issue_to_port(Sim *s, const Op *m, int64_t id, int32_t given)
 
 /* Count the loads of a slot of the block for this cycle; 0 where with these they are more than a cycle's. A slot that has
    more by itself is not kept waiting for ever. */
-static int dispatches_loads(Sim *s, int32_t slot)
+static int adds_loads(const Core *c, int32_t *loads, const int32_t *own)
 {
-    const int32_t *own = s->loads_of + slot * GROUPS;
     for (int32_t g = 0; g < GROUPS; g++)
-        if (s->core->most_loads[g] && s->loads[g] && s->loads[g] + own[g] > s->core->most_loads[g])
+        if (c->most_loads[g] && loads[g] && loads[g] + own[g] > c->most_loads[g])
             return 0;
     for (int32_t g = 0; g < GROUPS; g++)
-        s->loads[g] += own[g];
+        loads[g] += own[g];
+    return 1;
+}
+
+/* Whether what a cycle dispatches finds room where it accesses memory: it is dispatched as a whole. */
+static int accesses_fit(const Sim *s)
+{
+    const Core *c = s->core;
+    int32_t counters[PORTS], room[SCHEDULERS], loads[GROUPS] = {0}, least = c->issue_width;
+    for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
+        const int32_t own = s->room[c->scheduler_of[__builtin_ctz(rest)]];
+        least = own < least ? own : least;
+    }
+    if (least >= c->issue_width)
+        return 1;
+    memcpy(counters, s->counters, sizeof counters);
+    memcpy(room, s->room, sizeof room);
+    uint32_t given = 0;
+    int32_t k = s->slot_issuing, e = s->entry_issuing, left = s->entries[e].slots - s->slot_in_entry;
+    int64_t entries = s->entries_delivered - s->entries_issued;
+    for (int32_t slot = 0; slot < c->issue_width && entries > 0; slot++, left--) {
+        while (!left && --entries > 0) {
+            e = e + 1 == c->entries ? 0 : e + 1;
+            left = s->entries[e].slots;
+            if (s->entries[e].together && slot && slot + left > c->issue_width && left <= c->issue_width)
+                return 1;
+        }
+        if (entries <= 0 || (s->loads_of && !adds_loads(c, loads, s->loads_of + k * GROUPS)))
+            return 1;
+        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++) {
+            if (!(s->ops[u].ports & c->addressing))
+                continue;
+            const int32_t port = port_of_access((uint32_t)s->ops[u].ports, given, counters);
+            given |= 1u << port;
+            counters[port]++;
+            if (!room[c->scheduler_of[port]]--)
+                return 0;
+        }
+        k = k + 1 == c->slots ? 0 : k + 1;
+    }
     return 1;
 }
 
@@ -820,7 +896,7 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && !dispatches_loads(s, k)) {
+    if (!plain && s->loads_of && !adds_loads(c, s->loads, s->loads_of + k * GROUPS)) {
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
@@ -868,11 +944,17 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
+    if (!plain && c->addressing && !accesses_fit(s)) {
+        s->tally.stalls[SCHEDULER]++;
+        return;
+    }
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
-    if (!plain)
+    if (!plain) {
         memset(s->loads, 0, sizeof s->loads);
+        s->accessed = 0;
+    }
     while (slot < width && s->entries_issued < s->entries_delivered) {
         const int32_t e = s->entry_issuing;
         const Entry *entry = &s->entries[e];
@@ -1352,7 +1434,7 @@ static int make_ops(Sim *s, const Program *program)
         s->phases = own > s->phases ? own : s->phases;
         s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
-        s->pipes |= ops[u].slow && !c->bank_bytes && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
+        s->pipes |= ops[u].slow && !c->bank_bytes && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) && !starts_anywhere(c, m[u].ports) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */
@@ -1388,7 +1470,7 @@ static int count_loads(Sim *s, const MicroOp *m)
     for (int32_t k = 0; k < c->slots; k++)
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
             for (int32_t g = 0; g < GROUPS; g++)
-                s->loads_of[k * GROUPS + g] += m[u].ports && !(m[u].ports & ~c->load_ports[g]);
+                s->loads_of[k * GROUPS + g] += m[u].load && !(m[u].ports & ~c->load_ports[g]);
     return 0;
 }
 
