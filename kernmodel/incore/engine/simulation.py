@@ -173,8 +173,8 @@ class Pipeline:
 
     def _dispatches_loads(self, slot: int) -> bool:
         """Count the loads of a slot of the block for this cycle; False where with these they are more than a cycle's. A
-        slot that has more by itself is not kept waiting for ever."""
-        if not self.loads_of:
+        slot that has more by itself is not kept waiting for ever, and one without any does not wait."""
+        if not self.loads_of or not any(self.loads_of[slot]):
             return True
         loads = [there + own for there, own in zip(self.loads, self.loads_of[slot], strict=True)]
         limits = zip(loads, self.loads, self.core.most_loads, strict=True)
