@@ -180,14 +180,14 @@ class Pipeline:
 
     def _dispatches_loads(self, slot: int) -> bool:
         """Count the loads of a slot of the block for this cycle; False where with these they are more than a cycle's. A
-        slot that has more by itself is not kept waiting for ever."""
+        slot that has more by itself is not kept waiting for ever, and one without any does not wait."""
         loads = self._with_loads(self.loads, slot)
         self.loads = loads or self.loads
         return loads is not None
 
     def _with_loads(self, loads: list[int], slot: int) -> list[int] | None:
         """The loads of a cycle with those of a slot; None where they are too many."""
-        if not self.loads_of:
+        if not self.loads_of or not any(self.loads_of[slot]):
             return loads
         more = [there + own for there, own in zip(loads, self.loads_of[slot], strict=True)]
         limits = zip(more, loads, self.core.most_loads, strict=True)

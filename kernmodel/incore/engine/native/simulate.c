@@ -79,8 +79,9 @@ typedef struct {
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     int32_t *loads_of, loads[GROUPS]; /* of a slot, by the set of ports that alone execute them; dispatched in this cycle */
+    int8_t *loading; /* whether a slot has any of them */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
-    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS];
+    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], turn_behind[GROUPS][PORTS]; /* ports; how many; whose turn is next */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
@@ -257,7 +258,7 @@ static int is_next_alone(const Sim *s, const Instance *x)
     return 1;
 }
 
-static int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t port)
+INLINE int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     return !m->limited || (!(m->divider && s->divider_free > s->now) &&
                            !(m->alone && (s->alone_free >= (s->now + 1) * TICKS || !is_next_alone(s, x))) &&
@@ -596,7 +597,7 @@ static int32_t first_from(uint32_t ports, int32_t port)
 
 /* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
    it may also go to one that is not in the rotation; -1 where no scheduler has room. */
-static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
+INLINE int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
 {
     const Core *c = s->core;
     const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & (uint32_t)c->rotating[group];
@@ -610,9 +611,8 @@ static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
     const int32_t next = in_turn ? first_from(in_turn, s->rotation[group][s->turn[group]]) : least;
     const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
     const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
-    const uint32_t before = (uint32_t)c->rotating[group] & ((1u << chosen) - 1);
     if (c->rotating[group] >> chosen & 1)
-        s->turn[group] = (__builtin_popcount(before) + 1) % s->in_rotation[group];
+        s->turn[group] = s->turn_behind[group][chosen];
     return chosen;
 }
 
@@ -633,7 +633,7 @@ static uint32_t fullest(const Sim *s)
 
 /* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
    and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. */
-static int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
+INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
 {
     const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
     if (!able)
@@ -663,7 +663,7 @@ static int32_t least_used(const int32_t *counters, uint32_t ports)
 
 /* Behind the queue: of the ports that no µop of the same ones got in this cycle the one for which fewest waited at its
    start; -1 where its scheduler has no room, for which the queue waits. */
-static int32_t port_behind_queue(Sim *s, const Op *m)
+INLINE int32_t port_behind_queue(Sim *s, const Op *m)
 {
     const uint32_t ports = (uint32_t)m->ports, fresh = ports & ~(uint32_t)s->taken[m->kind];
     const int32_t port = least_used(s->starting, fresh ? fresh : ports);
@@ -674,12 +674,12 @@ static int32_t port_behind_queue(Sim *s, const Op *m)
 }
 
 /* Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait. */
-static int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *counters)
+INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *counters)
 {
     return least_used(counters, ports & ~given ? ports & ~given : ports);
 }
 
-static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
+INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
     if (m->ports & s->core->addressing) {
         const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
@@ -871,7 +871,7 @@ static int accesses_fit(const Sim *s)
             if (s->entries[e].together && slot && slot + left > c->issue_width && left <= c->issue_width)
                 return 1;
         }
-        if (entries <= 0 || (s->loads_of && !adds_loads(c, loads, s->loads_of + k * GROUPS)))
+        if (entries <= 0 || (s->loads_of && s->loading[k] && !adds_loads(c, loads, s->loads_of + k * GROUPS)))
             return 1;
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++) {
             if (!(s->ops[u].ports & c->addressing))
@@ -896,7 +896,7 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && !adds_loads(c, s->loads, s->loads_of + k * GROUPS)) {
+    if (!plain && s->loads_of && s->loading[k] && !adds_loads(c, s->loads, s->loads_of + k * GROUPS)) {
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
@@ -1360,6 +1360,9 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->rotating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
+    for (int32_t g = 0; g < GROUPS; g++)
+        for (int32_t k = 0; k < s->in_rotation[g]; k++)
+            s->turn_behind[g][s->rotation[g][k]] = (k + 1) % s->in_rotation[g];
     for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1)
         s->of_slots[s->slot_ports++] = __builtin_ctz(rest);
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
@@ -1464,13 +1467,19 @@ static int count_loads(Sim *s, const MicroOp *m)
         limited |= c->most_loads[g];
     if (!limited)
         return 0;
-    if (!(s->loads_of = arena_take(s->arena, c->slots * GROUPS, sizeof(int32_t))))
+    s->loads_of = arena_take(s->arena, c->slots * GROUPS, sizeof(int32_t));
+    s->loading = arena_take(s->arena, c->slots, sizeof(int8_t));
+    if (!s->loads_of || !s->loading)
         return NO_MEMORY;
+    memset(s->loading, 0, (size_t)c->slots);
     memset(s->loads_of, 0, sizeof(int32_t) * (size_t)(c->slots * GROUPS));
     for (int32_t k = 0; k < c->slots; k++)
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
-            for (int32_t g = 0; g < GROUPS; g++)
-                s->loads_of[k * GROUPS + g] += m[u].load && !(m[u].ports & ~c->load_ports[g]);
+            for (int32_t g = 0; g < GROUPS; g++) {
+                const int own = m[u].load && !(m[u].ports & ~c->load_ports[g]);
+                s->loads_of[k * GROUPS + g] += own;
+                s->loading[k] |= own;
+            }
     return 0;
 }
 
