@@ -43,7 +43,8 @@ def _usage_text(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and (others := _with_option(error, context)):
         # commands that have it say more than options that are spelled alike
-        error = click.NoSuchOption(error.option_name, f"No such option '{error.option_name}', which {others}", ctx=context)
+        name = error.option_name
+        error = click.NoSuchOption(name, f"No such option '{name}', which {others}", ctx=context)
     text = error.format_message().rstrip(".").replace(" is not a valid integer range", " is not a whole number")
     return f"{text}; see {context.command_path} -h" if context else text
 
@@ -55,10 +56,11 @@ def _with_option(error: click.NoSuchOption, context: click.Context | None) -> st
         return ""
     names = root.command.list_commands(root)
     commands = ((name, root.command.get_command(root, name)) for name in names)
-    have = [
-        f"kernmodel {name}" for name, one in commands if one and any(error.option_name in own.opts for own in one.params)
-    ]
-    return "" if len(have) > _TOLD else f"{' and '.join(have)} {'has' if len(have) == 1 else 'have'}" if have else ""
+    options = ((name, option) for name, one in commands if one for own in one.params for option in own.opts)
+    have = [f"kernmodel {name}" for name, option in options if option == error.option_name]
+    if not 0 < len(have) <= _TOLD:
+        return ""
+    return f"{' and '.join(have)} {'has' if len(have) == 1 else 'have'}"
 
 
 _TOLD = 3
