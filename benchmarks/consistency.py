@@ -38,6 +38,8 @@ TOLERANCE = 1e-9
 ABOVE = 1e-8
 """By how much of it a prediction may be above a roof that is found another way."""
 BOUNDS = ("orm", "hierarchical")
+BY_CODE = ("jammed-lines", "vector-accesses", "page-placement")
+"""Notes of predictions whose traffic is that of the code and of its pages; `traffic` knows neither, and says so."""
 Facts = Iterator[tuple[str, float]]
 """Names of quantities with what a part says of them; T in cy/CL, P in iterations/s, traffic in B/It."""
 
@@ -74,8 +76,8 @@ def of_answer(answer: EcmAnswer) -> Facts:
     if not prediction.unknown:  # else it is a lower bound, as which `sweep` has no number
         yield "T_ECM", prediction.cycles
     yield from prediction.times.items()
-    if any(note.code == "jammed-lines" for note in answer.notes):
-        return  # `traffic` knows no code, and so not which rows it executes at once
+    if any(note.code in BY_CODE for note in answer.notes):
+        return
     per_line = answer.machine.line_bytes / answer.traffic.iterations_per_unit
     for path in answer.traffic.paths:
         yield f"traffic {path.path}", (path.loads + path.stores + path.clean_victims) * per_line

@@ -153,7 +153,8 @@ def function_ecm(
         if flow.count(block.address)
     )
     streams = streams_of(machine, predictor.core.parameters.misses)
-    machine = replace(machine, overlap=streams.overlap)
+    # of which lines the accesses read is not known
+    machine = replace(machine, overlap=streams.composition(t_nol / calls * len(ports), 0.0))
     transfers = transfer_times(machine, streams, traffic, {})
     times = {"T_OL": t_ol, "T_nOL": t_nol / calls, **{one.name: one.cycles for one in transfers}}
     return FunctionEcm(

@@ -40,9 +40,31 @@ def told(command: Callable[[], int]) -> int:
 
 def _usage_text(error: click.ClickException) -> str:
     """click's message with the option it is about, and where to find help."""
-    text = error.format_message().rstrip(".").replace(" is not a valid integer range", " is not a whole number")
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and (others := _with_option(error, context)):
+        # commands that have it say more than options that are spelled alike
+        name = error.option_name
+        error = click.NoSuchOption(name, f"No such option '{name}', which {others}", ctx=context)
+    text = error.format_message().rstrip(".").replace(" is not a valid integer range", " is not a whole number")
     return f"{text}; see {context.command_path} -h" if context else text
+
+
+def _with_option(error: click.NoSuchOption, context: click.Context | None) -> str:
+    """Which other commands have an option, as the end of a sentence; "" for none, or more than can be told."""
+    root = context.find_root() if context else None
+    if root is None or not isinstance(root.command, click.Group):
+        return ""
+    names = root.command.list_commands(root)
+    commands = ((name, root.command.get_command(root, name)) for name in names)
+    options = ((name, option) for name, one in commands if one for own in one.params for option in own.opts)
+    have = [f"kernmodel {name}" for name, option in options if option == error.option_name]
+    if not 0 < len(have) <= _TOLD:
+        return ""
+    return f"{' and '.join(have)} {'has' if len(have) == 1 else 'have'}"
+
+
+_TOLD = 3
+"""Commands that are named in a message."""
 
 
 def _fail(text: str, status: int) -> int:

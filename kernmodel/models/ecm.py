@@ -246,10 +246,10 @@ def predict(
         predict(traffic, incore, other, outside=outside, runs=runs, streams=its, calls=calls).cycles
         for other, its in _otherwise_composed(machine, streams)
     ]
-    if streams is not None:
-        machine = replace(machine, overlap=streams.overlap)
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
+    if streams is not None:
+        machine = replace(machine, overlap=_composition(streams, traffic, machine, t_nol))
     plain = transfer_times(machine, streams, traffic, runs or {})
     terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain).beside_work()
     levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
@@ -337,7 +337,13 @@ def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[t
 
 def _stream_notes(machine: Machine, streams: Streams | None, memory: TransferTime) -> Iterator[Note]:
     """Whether streams of one core decide, and what they show."""
-    if streams is not None and streams.shown:
+    if streams is not None and streams.narrow == machine.overlap:
+        text = (
+            f"loads that find their line in {machine.levels[0].name} add to lines from {machine.levels[1].name}: of a "
+            "line on its way one load gets its part, and this loop loads lines in parts"
+        )
+        yield Note("loads-of-parts", text, "assumption")
+    elif streams is not None and streams.shown:
         yield Note("streams-overlap", streams.shown, "assumption")
     if lacks_one_core(machine, streams, memory):
         text = (
@@ -355,6 +361,13 @@ def _work(traffic: Traffic, machine: Machine) -> Work:
         iterations_per_sweep=traffic.iterations_per_sweep,
         clock_hz=machine.clock_hz,
     )
+
+
+def _composition(streams: Streams, traffic: Traffic, machine: Machine, t_nol: float) -> Overlap:
+    """How times compose in a loop whose loads take so long."""
+    accesses = t_nol * len(machine.core.non_overlapping_ports)
+    read = (row for row in traffic.accesses if row.kind != "write")
+    return streams.composition(accesses, math.fsum(lines for row in read for lines in row.served_by.values()))
 
 
 def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[float, float, OlBoundBy]:

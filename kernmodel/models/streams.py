@@ -22,6 +22,7 @@ from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.traffic.model import PathLines
 from kernmodel.value_types import dataclass
 
+_ROUNDING = 1e-6
 _MANY = 1e9
 """Cycles beside which all other times are nothing."""
 
@@ -92,6 +93,7 @@ class Streams:
         memory_load: cycles of a line of a stream of loads from memory; None where that is not known.
         beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
             of which that is not known are missing.
+        narrow: how times compose where more loads than one get a line, if that is otherwise; None: as `overlap`.
         work: by how many cycles the core's work and transfers from memory and caches take longer than the longer of
             both, by the work as a multiple of the transfers (`TransferPath.beside_work`).
     """
@@ -104,6 +106,16 @@ class Streams:
     beside: Mapping[str, Sequence[float]] = field(default_factory=dict)
     memory_load: float | None = None
     work: Sequence[tuple[float, float]] = ()
+    narrow: Overlap | None = None
+
+    def composition(self, accesses: float, lines: float) -> Overlap:
+        """How times compose in a loop.
+
+        Args:
+            accesses: of its loads to the first cache per unit of work; a load across lines makes two.
+            lines: that its references read per unit of work, each for itself; 0: not known.
+        """
+        return self.overlap if self.narrow is None or accesses <= lines + _ROUNDING else self.narrow
 
 
 def streams_of(machine: Machine, misses: MissParameters) -> Streams:
@@ -115,7 +127,18 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     own = {"L2": misses.beside_l2, "L3": misses.beside_l3}
     measured = {path.outer: _longer(path.beside_memory) for path in machine.paths[:-1]}
     beside = {level: cycles for level, figures in own.items() if (cycles := measured.get(level) or figures)}
-    return _composed(machine, _unfollowed(machine, misses), beside)
+    found = _composed(machine, _unfollowed(machine, misses), beside)
+    return replace(found, narrow=_narrow(found)) if misses.hits_add else found
+
+
+def _narrow(streams: Streams) -> Overlap | None:
+    """How times compose where the streams, whose loads are of whole lines, show that loads overlap with transfers, and
+    those that find their line in the first cache are known to add to lines from the second."""
+    match streams.overlap:
+        case Max((core, Time("T_nOL") as loads, Sum((inner, *_)) as transfers)):
+            return Max((core, Sum((loads, inner)), transfers))
+        case _:
+            return None
 
 
 def _longer(cycles: Sequence[float]) -> tuple[float, ...]:

@@ -77,6 +77,8 @@ def test_usage_of_ecm(run, arguments, parts):
         (("instructions", "show", "vaddpd"), "either"),
         (("evaluate", "blocks", "--distinct", "loops.csv"), "write --distinct behind it"),
         (("machine", "check"), "--carried"),
+        (("ecm", "-m", "clx", "stencil", "--schedule", "dynamic"), "'--schedule', which kernmodel scaling has; see"),
+        (("ecm", "-m", "clx", "stencil", "--cors", "4"), "did you mean one of: '--cores'"),
         (("machine", "frobnicate"), "frobnicate"),
         (("machine", "import", "x.yml", "-o", "."), "is a directory"),
         (("kernel", "show", "stencil", "-D", "N=1,2"), "one value"),

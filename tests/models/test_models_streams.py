@@ -79,6 +79,17 @@ def test_whether_loads_add_to_transfers_is_seen_where_only_loads_differ(name, ov
     assert str(streams_of(load_machine(name), MissParameters()).overlap) == overlap
 
 
+def test_loads_of_parts_of_lines_add_to_lines_from_l2_where_the_core_is_known_for_it():
+    """A triad in L2 on Skylake SP: with loads of whole lines what its own stream takes, with halves the loads more."""
+    machine, hits = load_machine("skx"), MissParameters(hits_add=True)
+    streams = streams_of(machine, hits)
+    assert str(streams.composition(3.0, 3.0)) == "max(T_OL, T_nOL, T_L1L2 + T_L2L3 + T_L3Mem)"
+    assert str(streams.composition(6.0, 3.0)) == "max(T_OL, T_nOL + T_L1L2, T_L1L2 + T_L2L3 + T_L3Mem)"
+    assert streams.composition(6.0, 3.0) == streams.composition(1.0, 0.0), "what is read is not known"
+    assert streams_of(machine, MissParameters()).composition(6.0, 3.0) == streams.overlap
+    assert streams_of(load_machine("zen2"), hits).narrow is None, "loads overlap with each path there"
+
+
 def test_linear_between_mixes_and_nearest_beyond():
     machine = load_machine("hsw")
     path = machine.paths[0]

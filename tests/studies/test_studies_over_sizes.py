@@ -73,7 +73,7 @@ def test_ecm_compiles_anew_for_every_step(request_of) -> None:
     assert [answer.loop.instructions for answer in answers] == [answer.loop.instructions for answer in alone]
     assert [(answer.sizes["S"], answer.sizes["N"]) for answer in answers] == [(p["S"], p["N"]) for p in points]
     assert [answer.prediction.work.iterations_per_unit for answer in answers] == [8, 2, 8, 2]
-    assert "all points with S=4 share its in-core time" in answers[1].notes[0].text
+    assert "all points with S=4 share its code, with rows" in answers[1].notes[0].text
 
 
 @needs_compiler

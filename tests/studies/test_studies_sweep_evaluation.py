@@ -285,7 +285,7 @@ def test_many_sizes_compile_once(counting) -> None:
     compiler, runs = counting
     notes = [o.view for o in evaluate(grid(sizes(*range(100, 160)), compiler=compiler), compiled_at)]
     assert runs() == 1
-    shared = "all points share its in-core time, and the code around its loop"
+    shared = "all points share its code, with rows that begin in cache lines as theirs do, and the code around its loop"
     other = "of other values of M, N, constants of the code, a compiler may make other code"
     assert set(notes) == {f"the kernel was compiled once, with M=5000, N=159; {shared}; {other}"}
 

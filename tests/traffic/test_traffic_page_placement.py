@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, TrafficAnswer
-from kernmodel.studies.predict.traffic import predict_traffic_sweep
+from kernmodel.studies.predict.traffic import predict_traffic_sweep, traffic_method
 from kernmodel.traffic.page_placement import survival, usable_share
 
 LOOP = """.L1:
@@ -88,6 +89,37 @@ def test_traffic_says_with_what_ecm_counts() -> None:
     ends = f"{path.at('low').lines:.3g} to {path.at('high').lines:.3g}"
     assert f"L2L3 {ends} lines, {path.lines:.3g} on average" in told[0][0]
     assert told[1:] == [[], []]
+
+
+FIVE = """double x0[N], x1[N], x2[N], x3[N], x4[N];
+for (int i = 0; i < N; ++i) x0[i] = x1[i] + x2[i] + x3[i] + x4[i];
+"""
+ROWS = """double a[N][N], b[N][N];
+for (int j = 2; j < N - 2; ++j)
+  for (int i = 2; i < N - 2; ++i)
+    b[j][i] = a[j][i] + a[j][i-1] + a[j][i+1] + a[j-2][i] + a[j+2][i];
+"""
+
+
+def test_a_victim_cache_keeps_lines_of_overfull_sets(tmp_path) -> None:
+    """A hit takes its line out of a victim cache: of 1.25 times its room a quarter stays. Layer conditions, by which
+    nothing does, were believed for their count of the lines in each set."""
+    (tmp_path / "five.c").write_text(FIVE)
+    found = answer_of(KernelRequest(str(tmp_path / "five.c"), "clx", {"N": 483_328})).traffic
+    assert (found.method, found.symbolic is not None) == ("simulation", True)
+    assert found.path("L2L3").loads > 1
+    assert found.path("L3Mem").loads < 4
+
+
+def test_places_of_pages_that_change_nothing_are_left_out(tmp_path) -> None:
+    """Near a threshold a ten-thousandth of a line was another number than that of `traffic`, and an interval whose two
+    ends were printed alike."""
+    (tmp_path / "rows.c").write_text(ROWS)
+    sizes = {"N": 8100}
+    request = KernelRequest(str(tmp_path / "rows.c"), "tx2", sizes, cache="lc")
+    method = traffic_method(read_nest(request), load_machine("tx2"), request)
+    found = method.found(sizes, 1, "regular")
+    assert method.placed(found, sizes, 1, "regular") is found
 
 
 def answer_of(request: KernelRequest) -> TrafficAnswer:

@@ -265,6 +265,7 @@ class MissParameters(NamedTuple):
         from_l1: lines that the first cache waits for; from_l2: lines that the second cache waits for, prefetched ones
             among them.
         beside_l2, beside_l3: by how much a line from memory takes longer beside 1, 2, … lines that lie in this cache.
+        hits_add: while a line comes from the second cache, one load gets its part of it, and all others wait.
     """
 
     streams: Annotated[int | None, Figure("prefetched streams", _ENTRIES)] = None
@@ -272,6 +273,7 @@ class MissParameters(NamedTuple):
     from_l2: Annotated[int | None, Figure("L2 misses in flight", _ENTRIES)] = None
     beside_l2: Annotated[tuple[float, ...], Figure("memory line beside L2 lines", Times())] = ()
     beside_l3: Annotated[tuple[float, ...], Figure("memory line beside L3 lines", Times())] = ()
+    hits_add: Annotated[bool, Figure("L1 hits beside lines from L2 add", _FLAG)] = False
 
 
 class RecordedParameters(NamedTuple):

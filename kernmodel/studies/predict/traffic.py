@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernmodel.traffic.conditions.layer_conditions import FoundReuse
     from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
-    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.model import PathTraffic, Traffic
 
 _MATTERS = 0.01
 """Lines that differ by less than this share are told alike."""
@@ -95,7 +95,9 @@ class TrafficMethod:
 
         moved = on_machines(conditions, *self._reuse(sizes, stores), machines)
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
-        return mean_traffic(conditions, parts, self.machine)
+        mean = mean_traffic(conditions, parts, self.machine)
+        # what nobody would see is no cause for other numbers than those of `traffic`
+        return mean if found is not conditions or any(_changed(conditions, mean)) else found
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
@@ -264,12 +266,19 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     return replace(answer, transfers=transfer_times(machine, streams, traffic, runs))
 
 
+def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:
+    """The paths whose lines are not those that they have with pages at other places."""
+    for path, mean in zip(traffic.paths, placed.paths, strict=True):
+        found = (mean.lines, mean.at("low").lines, mean.at("high").lines)
+        if max(abs(lines - path.lines) for lines in found) > _MATTERS * path.lines:
+            yield mean
+
+
 def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
     """What `ecm` takes in place of this traffic, where pages at random places make a threshold gradual."""
     changed = [
         f"{mean.path} {mean.at('low').lines:.3g} to {mean.at('high').lines:.3g} lines, {mean.lines:.3g} on average"
-        for path, mean in zip(traffic.paths, placed.paths, strict=True)
-        if abs(mean.lines - path.lines) > _MATTERS * path.lines
+        for mean in _changed(traffic, placed)
     ]
     if not changed:
         return ()

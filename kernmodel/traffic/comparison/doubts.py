@@ -99,11 +99,13 @@ def _of_notes(symbolic: Traffic) -> Iterator[Doubt]:
 class _Filling:
     """How what a loop uses again fills the sets of a cache: the share of these lines that lie in overfull sets, and the
     lines in the fullest set over its ways (`most`). `kept` stays in any case: of a victim cache, which
-    lines of a set are in the cache that fills it differs from set to set."""
+    lines of a set are in the cache that fills it differs from set to set. `victims`: it is one, which a hit takes its
+    line from, so that overfull sets keep some lines all the same."""
 
     lost: float
     kept: float
     most: float
+    victims: bool
 
 
 def _of_volumes(symbolic: Traffic, working_set: WorkingSet, hierarchy: Hierarchy) -> Iterator[Doubt]:
@@ -168,7 +170,7 @@ def _shown(condition: LayerCondition, share: float, filling: _Filling | None, sp
     if condition.holds:
         # where all sets are full to the last line, one more comes by now and then
         return filling.kept >= 1 - _FEW and (filling.most < 1 or share <= _ALMOST)
-    return filling.lost >= 1 - _FEW
+    return filling.lost >= 1 - _FEW and not (filling.victims and share <= span[1])
 
 
 def _leaves_twice(condition: LayerCondition, symbolic: Traffic, hierarchy: Hierarchy, number: int) -> bool:
@@ -196,7 +198,7 @@ def _filling(
     again = sum(reused * count for _, reused, count in runs) or 1.0
     lost = sum(reused * count for lines, reused, count in runs if lines > most_ways)
     kept = sum(reused * count for lines, reused, count in runs if lines <= spec.ways)
-    return _Filling(lost / again, kept / again, max(lines for lines, _, _ in runs) / spec.ways)
+    return _Filling(lost / again, kept / again, max(lines for lines, _, _ in runs) / spec.ways, bool(inside))
 
 
 def _near(condition: LayerCondition, share: float, filling: _Filling | None) -> Doubt:
