@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.explain import binding_components, components_of, explain
 from kernmodel.incore.answer.mechanisms import MechanismCost
+from kernmodel.incore.answer.single_rules import RULES
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.model import Component, InCore, Why
+from kernmodel.incore.model import Component, InCore, Reason, Why
 from kernmodel.report.text.reasons import reason_text
 
 TRIAD = "c5fb10040ac5fb590c0ac5fb110c0f4883c2084839c275e8"  # load, multiply with a load, store, count
@@ -197,3 +198,105 @@ def test_accesses_across_lines_cost_what_aligned_arrays_save(core):
     cost = mechanisms_of(OFF_ITS_LINES, core)[Why.ACROSS_LINES]
     assert cost.prediction == 1.0
     assert cost.reason.users == ("vmovupd", "vaddpd")
+
+
+# --- rules of cores, each by a loop that it alone holds back
+
+RULED = (
+    (
+        "ZEN4",
+        "loads at dispatch",
+        "c5f81002c5f8104a10c5f8105220c5f8105a304d89da4d89da4d89da4d89da4d89da4d89da4d89da4d89da48ffc975d0",
+        0.17,
+    ),  # four vector loads of 13 slots
+    (
+        "ZEN3",
+        "loads in order",
+        "c5f81002c5f8104a10c5f8105220c5f8105a30c5f8106240c5f8106a50c5f8107260c5f8107a704c8b124c8b5a084c8b62104c8b6a1848ffc975c5",
+        1.00,
+    ),  # 8 vector loads and 4 general-purpose ones
+    ("ZEN4", "stores apart", "4889024889828000000048ffc975f1", 1.00),  # two stores to two lines
+    ("RWC", "stores apart", "4889024889424048898280000000488982c000000048ffc975e6", 2.00),  # four stores to four lines
+    (
+        "ZEN4",
+        "stores behind one another",
+        "c5f81002c5f8104a10c5f8105220c5f8105a30c5f8106240c5f8106a50c5f8107260c5f8107a70c5f81106c5f8114e10c5f8115620c5f8115e3048ffc975c1",
+        0.51,
+    ),  # 8 vector loads and 4 stores
+    (
+        "ZEN4",
+        "stores of whole vectors",
+        "62f17c48100262f17c48104a0162f17c48112e48ffc975e8",
+        0.53,
+    ),  # two loads and a store of 512 bits
+    (
+        "ZEN4",
+        "long loads",
+        "62f17c48100262f17c48104a0162f17c4810520262f17c48105a0362f17c4810620462f17c48106a0562f17c4810720662f17c48107a0748ffc975c4",
+        0.52,
+    ),  # 8 loads of 512 bits
+    ("RWC", "banks", "4c8b024c8b0a4c8b1248ffc975f2", 0.50),  # three loads of one address
+    (
+        "ZEN3",
+        "one result",
+        "c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d748ffc975ab",
+        2.48,
+    ),  # a chain of vpaddd beside vmulpd
+    (
+        "ZEN4",
+        "results between registers",
+        "c5f97ec84901f04901f14901f24901f348ffc975eb",
+        0.50,
+    ),  # vmovd beside four additions
+    ("ZEN4", "fused pairs", "0f95c00f95c348ffc975f5", 1.00),  # two setne
+    (
+        "ZEN3",
+        "lines in the queue",
+        "0f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f80111100000f1f801111000048ffc90f8579ffffff",
+        0.83,
+    ),  # 18 nops in three lines
+    ("ZEN4", "scaled index", "488b04c248ffc975f7", 1.00),  # a chain of loads
+    ("SKL", "false dependency", "f3480fb8c348ffc975f6", 2.00),  # popcnt
+    ("GLC", "blocked loads", "8906488b1e48ffc975f6", 12.00),  # a load of more than was stored
+    (
+        "GLC",
+        "unlaminated",
+        "c58dfe04c2c58dfe4cc240c58dfe94c280000000c58dfe9cc2c000000048ffc975de",
+        0.33,
+    ),  # four additions with indexed loads
+    ("RWC", "adders", "c4c17d58c0c4c17d59c048ffc975f1", 1.00),  # a chain of addition and multiplication
+    (
+        "GLC",
+        "closed port",
+        "c5f5fec2c5f5fedac5f5fee262f14d48efef48ffc975e9",
+        0.67,
+    ),  # three additions beside an operation of 512 bits
+    ("GLC", "stack engine", "504889e35848ffc975f6", 0.03),  # push, a read of rsp and pop
+)
+
+
+@pytest.mark.parametrize(("core", "rule", "code", "saved"), RULED)
+def test_a_rule_that_holds_a_loop_back_is_named_with_what_its_removal_saves(core, rule, code, saved):
+    settings = Settings(offset=0)
+    opened = Core.open(core, settings)
+    incore = analyse_block(block_of_bytes(bytes.fromhex(code), file="x"), opened, settings)
+    (found,) = [cost for cost in explain(incore, opened).mechanisms if cost.reason.names == (rule,)]
+    assert found.saved == pytest.approx(saved, abs=0.02)
+    assert found.reason.users
+    assert "{" not in reason_text(found.reason)
+
+
+def test_every_rule_has_a_loop_and_a_sentence():
+    assert {rule.name for rule in RULES} - {rule for _, rule, _, _ in RULED} == {"aliased stores"}  # of nests alone
+    for rule in RULES:
+        assert reason_text(Reason(Why.SINGLE_RULE, names=(rule.name,), users=("mov",)))
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [(RULED[0][2], "at a load that is one too many"), ("4c0304c24d89da4d89da4d89da4d89da48ffc975eb", "go together")],
+)
+def test_cycles_that_end_early_are_told_from_ports_that_keep_waiting(code, end):
+    incore = incore_of(code, "ZEN4")
+    assert incore.bound_by == "scheduling"
+    assert end in reason_text(incore.reason)

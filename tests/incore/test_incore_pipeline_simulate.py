@@ -13,11 +13,13 @@ from simulations import Engine, MicroOp, PipelineInput, program_of, simulate
 
 from kernmodel.incore.dependences.cycles import Edge, maximum_cycle_ratio
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.layout import Entry, FetchUnit, Wait
+from kernmodel.incore.engine.layout import TICKS, Entry, FetchUnit, Wait
 from kernmodel.incore.engine.model import Fetch, Limits, PipelineCore, Source, Switches
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.engine.simulation import Pipeline
 from kernmodel.incore.model import PortUse
+
+ENGINES: tuple[Engine, ...] = ("python", "compiled")
 
 
 def microop(*ports: str, waits: tuple[Wait, ...] = (), latency: int = 1, divider: int = 0, alone: int = 0) -> MicroOp:
@@ -72,7 +74,20 @@ def test_a_divider_stays_busy() -> None:
 
 
 def test_microops_that_exclude_each_other() -> None:
-    assert cycles(block(microop("0", alone=7), microop("1", alone=7))) == 14
+    assert cycles(block(microop("0", alone=7 * TICKS), microop("1", alone=7 * TICKS))) == 14
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_keeps_each_other_waiting_takes_parts_of_cycles_and_starts_in_order(engine: Engine) -> None:
+    """7.5 cycles each: an older one waited for all younger ones of other ports, until the reorder buffer was full."""
+    several = block(*[microop("0", "1", "5", alone=15 * TICKS // 2)] * 27)
+    assert float(simulate(several, engine=engine).cycles_per_pass) == pytest.approx(27 * 7.5, rel=0.005)
+
+
+def test_so_many_passes_retire_that_there_is_a_time() -> None:
+    """None had when 1,200 cycles were over, and the pipeline took no time."""
+    slow = simulate(block(*[microop("0", alone=500 * TICKS)] * 4), engine="compiled")
+    assert float(slow.cycles_per_pass) == pytest.approx(2000, rel=0.01)
 
 
 def test_the_renamer_assigns_worse_than_the_best() -> None:
@@ -151,7 +166,6 @@ def test_stalls_are_named() -> None:
     assert starved.stalls["front end"] == pytest.approx(0.5)
 
 
-ENGINES: tuple[Engine, ...] = ("python", "compiled")
 PORT_SETS = st.sampled_from([("0",), ("5",), ("0", "1"), ("0", "1", "5"), ("0", "1", "5", "6"), ("2", "3"), ()])
 
 

@@ -431,3 +431,16 @@ def test_stored_vectors_that_were_just_computed_need_no_path() -> None:
     chains = begin + "".join(fused.values()) * 6
     assert cycles(closed(chains + stores)) == pytest.approx(11.95, rel=0.05)
     assert cycles(closed(chains + others)) == pytest.approx(14.35, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("body", "copies", "expected"),
+    [
+        ("f0480102", 1, 7.5),  # lock add [rdx],rax
+        ("f0480102", 27, 27 * 7.5),  # 692 cycles when a younger one could pass
+        ("660f3a40c1ff", 1, 11.0),  # dpps xmm0,xmm1,-1: eight µops, of which others kept that of the result waiting
+        ("480fa4d803", 1, 2.0),  # shld rax,rbx,3
+    ],
+)
+def test_rows_of_measured_throughput_take_it_or_their_latency(body: str, copies: int, expected: float) -> None:
+    assert cycles(closed(body * copies, count="48ffc9")) == pytest.approx(expected, rel=0.005)

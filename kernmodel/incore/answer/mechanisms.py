@@ -12,6 +12,7 @@ from functools import partial
 
 from kernmodel.incore.answer.components import (
     DIVIDER,
+    DSB,
     FRONT_END,
     ISSUE,
     PIPELINE,
@@ -21,6 +22,7 @@ from kernmodel.incore.answer.components import (
     Rows,
     bounds_of,
 )
+from kernmodel.incore.answer.single_rules import cores_without
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.data_flow import memory_text
 from kernmodel.incore.dependences.line_splits import Places
@@ -33,8 +35,8 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 from kernmodel.value_types import NamedTuple, dataclass
 
-_MATTERS = 0.005
-"""Share of a prediction below which a difference is none."""
+_MATTERS = 0.01
+"""Share of a prediction below which a difference is none: simulations end when passes are equally long to as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ def _removals(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> I
     yield from _lines(core, pipeline, subject)
     yield from _slots(core, pipeline, subject)
     yield from _third_vectors(core, pipeline, subject)
+    for name, numbers, without in cores_without(subject.instructions, core):
+        rule = Reason(Why.SINGLE_RULE, names=(name,), users=subject.mnemonics(numbers))
+        yield _Removal(without, partial(_always, rule))
     yield from _given_ports(core, pipeline)
     yield from _buffers(core, pipeline)
     yield from _forwarding(core, pipeline, subject)
@@ -131,6 +136,9 @@ def _lines(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> Iter
         def code_lines(bounds: Bounds, _: Bounds) -> Reason:
             length = bounds.answer.totals.length
             touched = (subject.offset % size + length - 1) // size + 1
+            if touched == 1:
+                entries = bounds.answer.totals.decoded
+                return Reason(Why.OP_CACHE, bounds.components.get(DSB, 0.0), {"entries": entries})
             return Reason(Why.CODE_LINES, touched, {"lines": touched, "bytes": length})
 
         yield _Removal(replace(core, op_cache=replace(front, code_line_bytes=None)), code_lines)
@@ -141,7 +149,9 @@ def _lines(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> Iter
             look, apart = bounds.block.look, set(other.block.look.accesses)
             shares = enumerate(look.splits)
             crossing = [number for number, share in shares if share] + [a[0] for a in look.accesses if a not in apart]
-            return Reason(Why.ACROSS_LINES, users=subject.mnemonics(crossing))
+            stores = lines is not None and any(r.written for n in crossing for r in subject.instructions[n].memory)
+            block = (lines and lines.block_bytes) or 0
+            return Reason(Why.ACROSS_LINES, 0.0, {"block": block if stores else 0}, (), subject.mnemonics(crossing))
 
         yield _Removal(replace(core, splits={}, pipeline=replace(pipeline, memory=memory)), across)
 

@@ -10,7 +10,7 @@ from kernmodel.incore.answer.components import one_at_a_time
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.interface import Answer
-from kernmodel.incore.engine.layout import NOTHING, SOURCES, Totals
+from kernmodel.incore.engine.layout import EARLY_ENDS, NOTHING, SOURCES, Totals
 from kernmodel.incore.engine.lowering import Pair, Template
 from kernmodel.incore.model import Chain, Reason, Why
 from kernmodel.incore.tables.core_parameters import OpCacheParameters
@@ -178,7 +178,8 @@ def _pipeline(facts: BlockFacts) -> Reason:
     largest = max((c for name, c in facts.applied.items() if name != parts.PIPELINE), default=0.0)
     if reaches(largest, cycles):
         return Reason(Why.PIPELINE, cycles)
-    stalls = {name: share for name, share in (facts.stalls() or {}).items() if share >= _SEEN}
+    seen = {name: share for name, share in (facts.stalls() or {}).items() if share >= _SEEN}
+    stalls = {name: share for name, share in seen.items() if name not in EARLY_ENDS} or seen
     if not stalls:
         return Reason(Why.PORT_CHOICE, cycles, {"largest": largest})
     name = max(stalls, key=stalls.__getitem__)

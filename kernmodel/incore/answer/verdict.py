@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE
+from kernmodel.incore.engine.layout import EARLY_ENDS
 from kernmodel.value_types import NamedTuple
 
 BoundBy = Literal["throughput", "dependency", "front end", "scheduling"]
@@ -49,7 +50,8 @@ def verdict_of(found: Collection[str], prediction: float, stalls: Callable[[], M
     stalled = stalls() if prediction else None
     if stalled is None:
         return Verdict(PORTS, "throughput")
-    starved = max(stalled, key=stalled.__getitem__, default="") == "front end" and stalled["front end"] > 0
+    still = {name: share for name, share in stalled.items() if name not in EARLY_ENDS}
+    starved = max(still, key=still.__getitem__, default="") == "front end" and still["front end"] > 0
     return Verdict(PIPELINE, "front end" if starved else "scheduling")
 
 

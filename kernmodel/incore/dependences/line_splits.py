@@ -184,7 +184,8 @@ class Lines(NamedTuple):
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
             line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none;
             halves_together: but where a pass has no more of them than this, which start in one cycle.
-        crossing: whether accesses across lines take longer, which can be idealised.
+        crossing: whether accesses across lines take longer; apart: whether stores of general-purpose registers to
+            several lines enter the cache one a cycle. Both can be idealised.
     """
 
     line_bytes: int
@@ -194,6 +195,7 @@ class Lines(NamedTuple):
     half_lines: int = 0
     halves_together: int = 0
     crossing: bool = True
+    apart: bool = True
 
     @property
     def long_loads(self) -> bool:
@@ -244,7 +246,7 @@ def slow_accesses(
     for instruction, passes in _long_loads(loads, stores, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     longer = frozenset(_before_groups(accesses.steps, general, lines) if lines.grouped else ())
-    alone = {number for number in general if not _paired(number, stores, general, lines)}
+    alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
     made = []
     for number in sorted({*slow, *alone, *longer}):
         loading, storing = slow.get(number, (0, 0))

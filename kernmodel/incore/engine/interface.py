@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 
     Attributes:
         totals: whole numbers.
-        stalls: cycles of the period in which the renamer stood still, in the order of `REASONS`.
+        stalls: cycles of the period in which the renamer stood still or ended early, in the order of `REASONS`.
         components: cycles of each, in the order of `COMPONENTS`.
         ports_alone: cycles of ports without measured throughputs, which are `slow`.
     """
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
     @property
     def stall_shares(self) -> dict[str, float] | None:
-        """Share of the cycles in which the renamer stood still, by reason; None without a simulation."""
+        """Share of the cycles in which the renamer stood still or ended early, by reason; None without a simulation."""
         if not self.totals.applies >> _PIPELINE & 1:
             return None
         period = max(self.totals.period, 1)

@@ -29,10 +29,14 @@ PHASES = 64
 """Passes after which accesses stand at the same place in a line again, whatever their stride."""
 SOURCES = ("ideal", "LSD", "DSB", "decoders")
 """Where µops come from; numbered in this order."""
-REASONS = ("front end", "scheduler", "reorder buffer", "registers")
-"""Why the renamer stands still; numbered in this order."""
+EARLY_ENDS = ("loads apart", "groups apart")
+"""Why a cycle's dispatch may end early: at a load that is one too many, or at µops that go together."""
+REASONS = ("front end", "scheduler", "reorder buffer", "registers", *EARLY_ENDS)
+"""Why the renamer stands still, or ends early; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
 """What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
+TICKS = 64
+"""Parts of a cycle in which measured throughputs are counted."""
 COMPUTED, LOADED = 1, 2
 """Where a third vector comes from."""
 LOAD, STORE = 1, 2
@@ -480,7 +484,7 @@ class MicroOp(NamedTuple):
         ports: that it may dispatch to; none for what is done at rename.
         latency: cycles from dispatch until it may retire.
         divider: cycles it keeps the divider busy; data: cycles it keeps the data path of its port busy.
-        alone: cycles before the next µop with such a figure may dispatch.
+        alone: ticks before the next µop with such a figure may dispatch; of those that are ready the oldest is next.
         first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
@@ -557,7 +561,7 @@ def header() -> str:
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
-    lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS} }};"]
+    lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS}, TICKS = {TICKS} }};"]
     lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]

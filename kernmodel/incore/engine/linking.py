@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.dependences.addresses import Forwarding
-from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, Access, Entry, MicroOp, UopTraits, Wait
+from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, TICKS, Access, Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
@@ -236,7 +236,7 @@ class _Linker:
     def _block(self, load: int) -> None:
         """Let a load that needs bytes of a store and others wait until the store is done: one such after the other."""
         owner, uop = self.uops[load]
-        self.uops[load] = (owner, uop._replace(alone=self.core.memory.blocked_load))
+        self.uops[load] = (owner, uop._replace(alone=self.core.memory.blocked_load * TICKS))
 
     def microops(self, accesses: Mapping[int, Access] = _NO_ACCESSES) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
         """The µops in the order of issue, and one behind, and what they wait for, none twice."""

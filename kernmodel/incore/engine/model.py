@@ -310,7 +310,7 @@ class Limits(NamedTuple):
 
     Attributes:
         most_cycles: then it ends, and the mean of the second half of them is taken.
-        least_passes: but not before so many passes.
+        least_passes: but not before so many passes have retired.
         steady_cycles: then it ends where the passes of the second and the last third took equally long, to one percent;
             their mean is taken. Not before two reorder buffers of slots have retired: empty ones let µops through
             faster.

@@ -28,6 +28,7 @@ from kernmodel.incore.engine.layout import (
     RESULTS,
     SCHEDULERS,
     SOURCES,
+    TICKS,
     FetchUnit,
     MicroOp,
     Wait,
@@ -257,12 +258,16 @@ class Pipeline:
                 self.registers_coming[free] += self.registers[slot]
             self.slots_retired += 1
 
-    def _can_dispatch(self, microop: MicroOp, port: int) -> bool:
+    def _can_dispatch(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
         return not (
             (microop.divider and self.divider_free > self.now)
-            or (microop.alone and self.alone_free > self.now)
+            or (microop.alone and (self.alone_free >= (self.now + 1) * TICKS or not self._is_next_alone(x)))
             or (microop.data and self.data_free[port] > self.now)
         )
+
+    def _is_next_alone(self, x: _InFlight) -> bool:
+        """Whether nothing older is ready of what keeps each other waiting."""
+        return not any(y.id < x.id and self.microops[y.id % self.core.microops].alone for y in self.ready)
 
     def _result(self, microop: MicroOp, port: int) -> int:
         """How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two
@@ -280,7 +285,7 @@ class Pipeline:
         if microop.divider:
             self.divider_free = self.now + microop.divider
         if microop.alone:
-            self.alone_free = self.now + microop.alone
+            self.alone_free = max(self.alone_free, self.now * TICKS) + microop.alone
         if microop.data:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop) else x.slow)
         if microop.blocks:
@@ -310,7 +315,7 @@ class Pipeline:
                 return
             port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)
             unused -= able if _takes_all(x, microop) else {port}
-            if self._can_dispatch(microop, port):
+            if self._can_dispatch(x, microop, port):
                 self.counters[x.port] -= 1
                 self.counters[port] += 1
                 x.port = port
@@ -377,7 +382,7 @@ class Pipeline:
             if x.port in left:
                 left.discard(x.port)
                 microop = self.microops[x.id % self.core.microops]
-                if self._can_dispatch(microop, x.port) and not x.slow & crossed and self._reads_banks(x):
+                if self._can_dispatch(x, microop, x.port) and not x.slow & crossed and self._reads_banks(x):
                     crossed |= x.slow
                     self._dispatch(x, microop)
 
@@ -388,7 +393,7 @@ class Pipeline:
         for port in (port for port in self.ports if port not in passed):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
-                if x.port == port and self._can_dispatch(microop, port):
+                if x.port == port and self._can_dispatch(x, microop, port):
                     if not self._has_path(x, microop, port):
                         break
                     if (not microop.third or self._borrow(x, microop, port)) and self._take_paths(port):
@@ -402,7 +407,7 @@ class Pipeline:
         free = set(self.ports)
         for x in list(self.ready):
             microop = self.microops[x.id % self.core.microops]
-            able = [p for p in self.ports if p in free and microop[0] >> p & 1 and self._can_dispatch(microop, p)]
+            able = [p for p in self.ports if p in free and microop[0] >> p & 1 and self._can_dispatch(x, microop, p)]
             if able:
                 x.port = min(able, key=lambda port: self.kinds[port])
                 free.discard(x.port)
@@ -585,9 +590,13 @@ class Pipeline:
             ends = not e and not self.slot_in_entry and executed % core.copies == 0
             if slot and ends and self.source == "LSD" and core.group_boundary:
                 break
-            if slot and together and slot + slots > core.issue_width >= slots:
-                break
-            if slot and together and (unlaminated == core.unlaminated_slots or taken >= core.unlaminated_first):
+            apart = slot + slots > core.issue_width >= slots
+            if (
+                slot
+                and together
+                and (apart or unlaminated == core.unlaminated_slots or taken >= core.unlaminated_first)
+            ):
+                self.stalls[5] += 1
                 break
             taken, unlaminated = taken + 1, unlaminated + together
             slot = self._issue_entry(executed, slots, slot)
@@ -603,6 +612,7 @@ class Pipeline:
                 self.stalls[3] += 1
                 return -1
             if not self._dispatches_loads(k):
+                self.stalls[4] += 1
                 return -1
             given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
             if given is None:
@@ -811,7 +821,7 @@ class Pipeline:
             self.stopped,
             self._left(self.resumed),
             self._left(self.divider_free),
-            self._left(self.alone_free),
+            max(self.alone_free - self.now * TICKS, 0),
             tuple(self.counters),
             () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
@@ -894,7 +904,7 @@ def run(program: Program) -> tuple[int, ...]:
     late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
     again = _Trial(core.again_cycles, 2 * core.reorder_buffer)
     until = repetition.since
-    while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
+    while pipeline.now < core.most_cycles or until[1] < core.least_passes:
         pipeline.cycle()
         retired = pipeline.slots_retired // core.slots
         if retired != until[1]:

@@ -24,7 +24,7 @@ from kernmodel.incore.dependences.data_flow import (
     sources_of,
     targets_of,
 )
-from kernmodel.incore.engine.layout import LOAD, STORE, UopTraits, port_mask
+from kernmodel.incore.engine.layout import LOAD, STORE, TICKS, UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import InstructionData
@@ -33,6 +33,8 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
 from kernmodel.value_types import NamedTuple, dataclass
 
+_MOST_TICKS = 1 << 30
+"""As many as C counts."""
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -459,7 +461,7 @@ class _Builder:
             data = self.busy[1]
             waits = (tuple(reads[number]), tuple(inside[number]))
             self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, blocks=self._blocked(own)))
-        numbers = (last, *range(first + len(levels), last))
+        numbers = self._results_of(range(first + len(levels), last + 1))
         if len(ports.compute) == 1:
             self._mark_third(first)
         among = None if exact else sources
@@ -467,6 +469,13 @@ class _Builder:
             t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
             for t, own in least.items()
         }
+
+    def _results_of(self, stage: range) -> tuple[int, ...]:
+        """The µops of the last stage that results wait for: all, or where schedulers belong to ports and the throughput
+        was measured one that its own siblings do not keep waiting, since the measured latency holds what they cost."""
+        if self.row.throughput is not None and self.core.by_port:
+            return (stage[0],)
+        return (stage[-1], *stage[:-1])
 
     def _blocked(self, own: tuple[str, ...]) -> str | None:
         """The port whose path brings the result of a µop."""
@@ -605,7 +614,10 @@ class _Builder:
         return len(self.uops) - 1
 
     def _alone(self, number: int) -> None:
-        self.uops[number] = self.uops[number]._replace(alone=round(self.row.throughput or 0))
+        """Let a µop keep others of measured throughput waiting; several a cycle do not, they have a bound alone."""
+        cycles = self.row.throughput or 0.0
+        ticks = min(int(TICKS * cycles), _MOST_TICKS) if cycles >= 1 else 0
+        self.uops[number] = self.uops[number]._replace(alone=ticks)
         self.loads, self.stores = [], []  # nothing is forwarded to or from it
 
     def _slot(self, loads: list[int], computing: list[int], stores: list[tuple[int, ...]], values: list[int]) -> None:

@@ -17,12 +17,37 @@ _STALLS = {
     "reorder buffer": "the reorder buffer is full of µops that have not retired",
     "registers": "all vector registers are taken by instructions that have not retired",
 }
+_EARLY_ENDS = {
+    "loads apart": "at a load that is one too many for the cycle",
+    "groups apart": "at an instruction whose µops go together",
+}
 _BUFFERS = {
     "schedulers": "the schedulers{of} are full of operations that wait",
     "load scheduler": "the scheduler of loads is full of loads that wait",
     "store scheduler": "the scheduler of stores is full of stores that wait",
     "reorder buffer": "the reorder buffer is full of operations that have not retired",
     "vector registers": "all vector registers are taken by instructions that have not retired",
+}
+_RULES = {
+    "loads at dispatch": "dispatch takes only so many loads a cycle, which {of} exceed",
+    "loads in order": "loads whose addresses are known wait for older ones ({of})",
+    "stores apart": "two stores enter the cache in one cycle only if they go to one line, which {of} do not",
+    "stores behind one another": "{of} follow one another without a load between them, which keeps loads waiting",
+    "stores of whole vectors": "{of} keep a load pipe busy for a cycle",
+    "long loads": "one in several of {of} takes its pipe longer, wherever it lies",
+    "banks": "three loads of a cycle may not read one bank of the cache ({of})",
+    "one result": "a pipe gives one result a cycle, for which results of other latencies wait ({of})",
+    "results between registers": "{of} give their results over paths of other ports",
+    "fused pairs": "the instruction that is fused with {of} can go to fewer ports than by itself",
+    "lines in the queue": "dispatch waits for lines of code that the queue has no room for",
+    "scaled index": "{of} take longer for their scaled index",
+    "false dependency": "{of} wait for the register that they overwrite",
+    "blocked loads": "{of} need bytes that an earlier store did not write, and wait until it is done",
+    "aliased stores": "loads wait for stores whose addresses agree with theirs in the last 12 bits ({of})",
+    "unlaminated": "loads and stores with an index are issued as several µops, few of which go into a group ({of})",
+    "adders": "what needs results of additions waits longer for them than other additions do ({of})",
+    "stack engine": "the stack engine inserts µops, since rsp is read behind pushes or pops",
+    "closed port": "vector µops lose a port beside 512-bit registers ({of})",
 }
 _SEEN = 0.005
 """Cycles from which on two decimals show them."""
@@ -90,6 +115,8 @@ def _beyond(reason: Reason) -> str:
 
 def _stalls(reason: Reason) -> str:
     share = 100 * reason.figures["share"]
+    if end := _EARLY_ENDS.get(reason.names[0]):
+        return f"{_beyond(reason)}: {share:.0f} % of the renamer's cycles end early {end}"
     return (
         f"{_beyond(reason)}: the renamer stands still in {share:.0f} % of the cycles while {_STALLS[reason.names[0]]}"
     )
@@ -99,6 +126,16 @@ def _full_buffer(reason: Reason) -> str:
     buffer, *ports = reason.names
     of = f" of {_listed(ports)}" if ports else ""
     return f"{_BUFFERS[buffer].format(of=of)} ({reason.figures['entries']} entries)"
+
+
+def _across(reason: Reason) -> str:
+    block = reason.figures["block"]
+    blocks = f", or as stores of {block} bytes their blocks" if block else ""
+    return f"{_listed(_counted(reason.users))} cross lines of the cache{blocks}"
+
+
+def _rule(reason: Reason) -> str:
+    return _RULES[reason.names[0]].format(of=_listed(_counted(reason.users)))
 
 
 def _renamed(reason: Reason) -> str:
@@ -164,8 +201,9 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.PORT_CHOICE: lambda r: f"{_beyond(r)}: µops wait for ports that the renamer gave them",
     Why.STALLS: _stalls,
     Why.FULL_BUFFER: _full_buffer,
-    Why.ACROSS_LINES: lambda r: f"{_listed(_counted(r.users))} cross lines of the cache",
+    Why.ACROSS_LINES: _across,
     Why.GIVEN_PORTS: lambda _: "µops wait for ports that they were given before they were ready",
+    Why.SINGLE_RULE: _rule,
     Why.THIRD_VECTORS: lambda r: (
         f"{_listed(_counted(r.users))} get the third vector that they read over the path of stored vectors, which wait"
     ),

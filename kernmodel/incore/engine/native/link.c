@@ -336,7 +336,7 @@ static int forward(Linker *l, const Link *link, int32_t own)
         return 0;
     const int32_t number = loading->first + load->uop;
     if (!link->whole && f->blocked_loads && link->cycles < 0) {
-        l->uop[number].alone = f->blocked_load;
+        l->uop[number].alone = f->blocked_load * TICKS;
         return 0;
     }
     if (grow_joins(l, 2 * (int64_t)own))

@@ -238,9 +238,22 @@ INLINE void retire(Sim *s, const int plain)
 /* Whether an access goes to two lines at once, by all its pipes. */
 static int takes_all(const Instance *x, const Op *m) { return x->slow && !x->banks && m->data == 1 && (m->ports & (m->ports - 1)); }
 
-static int can_dispatch(const Sim *s, const Op *m, int32_t port)
+/* Whether nothing older is ready of what keeps each other waiting. */
+static int is_next_alone(const Sim *s, const Instance *x)
 {
-    return !m->limited || (!(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
+    for (uint32_t rest = s->waiting; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        for (int32_t k = s->first_ready[port]; k < s->ready_end[port] && s->ready[port][k] < x->id; k++)
+            if (instance(s, s->ready[port][k])->op->alone)
+                return 0;
+    }
+    return 1;
+}
+
+static int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t port)
+{
+    return !m->limited || (!(m->divider && s->divider_free > s->now) &&
+                           !(m->alone && (s->alone_free >= (s->now + 1) * TICKS || !is_next_alone(s, x))) &&
                            !(m->data && s->data_free[port] > s->now));
 }
 
@@ -285,7 +298,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         if (m->divider)
             s->divider_free = s->now + m->divider;
         if (m->alone)
-            s->alone_free = s->now + m->alone;
+            s->alone_free = (s->alone_free > s->now * TICKS ? s->alone_free : s->now * TICKS) + m->alone;
         if (m->data)
             s->data_free[port] = s->now + m->data + (!plain && takes_all(x, m) ? 0 : x->slow);
         if (!plain && m->blocks)
@@ -335,7 +348,7 @@ static void dispatch_in_order(Sim *s)
                              : able >> x->port & 1 ? x->port
                                                    : __builtin_ctz(able);
         unused &= takes_all(x, m) ? ~able : ~(1u << port);
-        if (!can_dispatch(s, m, port))
+        if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);
         s->counters[x->port]--;
@@ -444,7 +457,7 @@ INLINE void dispatch_loads(Sim *s, const int plain, const int by_port)
         }
         left &= ~(1u << port);
         Instance *x = instance(s, s->ready[port][s->first_ready[port]]);
-        if (can_dispatch(s, x->op, port) && !(x->slow && crossed) && reads_banks(s, x)) {
+        if (can_dispatch(s, x, x->op, port) && !(x->slow && crossed) && reads_banks(s, x)) {
             crossed |= x->slow;
             take_out(s, port, s->first_ready[port]);
             dispatch(s, x, x->op, port, plain, by_port);
@@ -463,7 +476,7 @@ INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
-            if (can_dispatch(s, m, port)) {
+            if (can_dispatch(s, x, m, port)) {
                 if (!plain && (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
                     break;
                 if (!plain && s->lending >> port & 1 && !is_straight_store(s, x, m))
@@ -485,7 +498,7 @@ static void dispatch_free(Sim *s)
         const Op *m = x->op;
         int32_t best = -1;
         for (int32_t port = 0; port < PORTS; port++)
-            if ((m->ports & free) >> port & 1 && can_dispatch(s, m, port) &&
+            if ((m->ports & free) >> port & 1 && can_dispatch(s, x, m, port) &&
                 (best < 0 || s->starting[port] < s->starting[best]))
                 best = port;
         if (best < 0)
@@ -807,8 +820,10 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && !dispatches_loads(s, k))
+    if (!plain && s->loads_of && !dispatches_loads(s, k)) {
+        s->tally.stalls[LOADS_APART]++;
         return 0;
+    }
     if (by_port && !place_slot(s, k, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
@@ -863,10 +878,11 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         const Entry *entry = &s->entries[e];
         if (groups && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
             break;
-        if (entry->together && slot && slot + entry->slots > width && entry->slots <= width)
+        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+                                        unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
+            s->tally.stalls[GROUPS_APART]++;
             break;
-        if (entry->together && slot && (unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first))
-            break;
+        }
         taken++;
         unlaminated += entry->together;
         const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
@@ -1152,7 +1168,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     out[n++] = s->stopped;
     out[n++] = left(s, s->resumed);
     out[n++] = left(s, s->divider_free);
-    out[n++] = left(s, s->alone_free);
+    out[n++] = s->alone_free > s->now * TICKS ? s->alone_free - s->now * TICKS : 0;
     for (int32_t port = 0; port < PORTS; port++) {
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
@@ -1519,7 +1535,7 @@ static int run(Sim *s, double floor, Counts *until)
     Trial soon = {.cycles = c->floor_cycles, .slots = c->reorder_buffer};
     Trial late = {.cycles = c->steady_cycles, .slots = 2 * c->reorder_buffer};
     Trial again = {.cycles = c->again_cycles, .slots = 2 * c->reorder_buffer};
-    while (s->now < c->most_cycles || s->passes < c->least_passes) {
+    while (s->now < c->most_cycles || until->passes < c->least_passes) {
         if (s->plain)
             cycle(s, 1, 0);
         else if (s->by_port)
