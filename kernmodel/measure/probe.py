@@ -273,7 +273,7 @@ def _paths(
     """Paths between neighbouring levels; a width that nobody published follows from the measured streams, what starting
     a stream from memory costs from the measured runs."""
     measured = {point.level for point in found.bandwidths.points if point.cycles_per_line.confirmed}
-    small = _small_pages(found)
+    small = found.small_cost
     paths = {}
     for inner, outer in pairwise(topology.level_names):
         like = carried["paths"].get(inner + outer, {"duplex": "half", "width": "unknown"})
@@ -301,24 +301,9 @@ def _paths(
             source += f"; beside_work {here}, {spread} of the whole pass"
         if outer == "Mem" and small is not None:
             path["small_pages"] = f"{small.value:.2f} cy/CL"
-            source += f"; small_pages {here}, a difference of two figures: {_ranged(small)}"
+            source += f"; small_pages {here}, the median of the trials' differences: {_ranged(small)}"
         paths[inner + outer] = {**path, "source": source}
     return paths
-
-
-def _small_pages(found: OneCore) -> Figure | None:
-    """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB, between what the trials allow;
-    None where that is not told."""
-    load = next((one for one in found.bandwidths.points if (one.level, one.mix) == ("Mem", "load")), None)
-    if not found.bandwidths.huge or load is None or found.small_pages is None:
-        return None
-    small, large = found.small_pages.cycles_per_line, load.cycles_per_line
-    if not (small.confirmed and large.confirmed):
-        return None
-    value, low, high = (
-        max(0.0, a - b) for a, b in ((small.value, large.value), (small.low, large.high), (small.high, large.low))
-    )
-    return Figure(value, low, high, small.accepted, small.refused, True)
 
 
 def _ranged(figure: Figure) -> str:
