@@ -37,6 +37,7 @@ from kernmodel.measure.model import (
     WorkBeside,
 )
 from kernmodel.measure.peaks import PeakKind, peak_kinds
+from kernmodel.measure.samples import Figure
 from kernmodel.measure.several_cores import measure_several_cores, saturates
 from kernmodel.measure.trials import OneCore, Plan, measure_one_core
 from kernmodel.schema.fields import LEAST_PAIRS
@@ -259,7 +260,7 @@ def _cache(
     if share.level == cache.name and share.usable_bytes is not None:
         ways = max(1, min(cache.ways, round(share.usable_bytes * cache.ways / cache.size_bytes)))
         size = ways * cache.sets * cache.line_bytes
-        cycles = ", ".join(f"{p.total_bytes / 2**20:.3g} MiB {p.cycles_per_line.value:.2f}" for p in share.points)
+        cycles = ", ".join(f"{p.total_bytes / 2**20:.3g} MiB {_ranged(p.cycles_per_line)}" for p in share.points)
         told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
         like |= {"size": f"{size // 1024} KiB", "ways": ways}
         like["source"] += f"; {told}: cycles per line of a load stream {cycles}; written as {ways} of {cache.ways} ways"
@@ -272,7 +273,7 @@ def _paths(
     """Paths between neighbouring levels; a width that nobody published follows from the measured streams, what starting
     a stream from memory costs from the measured runs."""
     measured = {point.level for point in found.bandwidths.points if point.cycles_per_line.confirmed}
-    small = _small_pages(found)
+    small = found.small_cost
     paths = {}
     for inner, outer in pairwise(topology.level_names):
         like = carried["paths"].get(inner + outer, {"duplex": "half", "width": "unknown"})
@@ -286,28 +287,29 @@ def _paths(
         lengths = _run_lengths(found.runs) if outer == "Mem" else []
         if lengths:
             path["run_length"] = lengths
-            source += f"; run_length {here}"
+            spread = _spreads((f"{p.run_bytes} B", p.cycles_per_line.spread_percent) for p in found.runs.points)
+            source += f"; run_length {here}, {spread}"
         if beside := _beside_memory(found.beside, outer):
             path["beside_memory"] = beside
-            source += f"; beside_memory {here}"
+            own = [one for one in found.beside if one.level == outer]
+            spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in own)
+            source += f"; beside_memory {here}, {spread}"
         work = _beside_work(found.work) if outer == "Mem" else []
         if work:
             path["beside_work"] = work
-            source += f"; beside_work {here}"
+            spread = _spreads((f"{one.work_cycles:g} cycles", one.cycles.spread_percent) for one in found.work)
+            source += f"; beside_work {here}, {spread} of the whole pass"
         if outer == "Mem" and small is not None:
-            path["small_pages"] = f"{small:.2f} cy/CL"
-            source += f"; small_pages {here}"
+            path["small_pages"] = f"{small.value:.2f} cy/CL"
+            source += f"; small_pages {here}, the median of the trials' differences: {_ranged(small)}"
         paths[inner + outer] = {**path, "source": source}
     return paths
 
 
-def _small_pages(found: OneCore) -> float | None:
-    """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB; None where that is not told."""
-    load = next((one for one in found.bandwidths.points if (one.level, one.mix) == ("Mem", "load")), None)
-    if not found.bandwidths.huge or load is None or found.small_pages is None:
-        return None
-    both = found.small_pages.cycles_per_line, load.cycles_per_line
-    return max(0.0, both[0].value - both[1].value) if all(one.confirmed for one in both) else None
+def _ranged(figure: Figure) -> str:
+    """The figure and between what it lies, where that is not the same."""
+    low, value, high = (f"{one:.2f}" for one in (figure.low, figure.value, figure.high))
+    return value if low == high else f"{value} ({low} to {high})"
 
 
 def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:

@@ -78,6 +78,7 @@ class OneCore:
     Attributes:
         share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
+        small_cost: by how much that is longer than in huge pages, of several trials the median; None: not told.
         beside: a line from memory beside lines of each cache; empty: not measured.
         work: the core's work beside a line from memory and lines of the last cache; empty: not measured.
         many: passes over more streams than the core follows.
@@ -90,6 +91,7 @@ class OneCore:
     runs: Runs = Runs((), ())
     share: CacheShare = CacheShare("", (), None, ())
     small_pages: BandwidthPoint | None = None
+    small_cost: Figure | None = None
     beside: tuple[LinesBeside, ...] = ()
     work: tuple[WorkBeside, ...] = ()
     many: ManyStreams = ManyStreams(None, ())
@@ -149,7 +151,8 @@ def _trial(
     many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
-    return OneCore(found, peaks, runs, share, next(iter(small.points), None), beside, work, many, mixed)
+    pages = next(iter(small.points), None)
+    return OneCore(found, peaks, runs, share, pages, None, beside, work, many, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -193,8 +196,8 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     clock, huge = median(one.bandwidths.clock_hz for one in trials), all(one.bandwidths.huge for one in trials)
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
-        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), beside, work,
-        _merged_many([one.many for one in trials]), mixed,
+        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), _small_cost(trials),
+        beside, work, _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
@@ -208,6 +211,21 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
         )
         for same in zip(*trials, strict=True)
     )  # fmt: skip
+
+
+def _small_cost(trials: Sequence[OneCore]) -> Figure | None:
+    """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB: the median of the trials, each
+    its own difference, since memory is faster or slower from one trial to the next."""
+    pairs = []
+    for one in trials:
+        load = next((p for p in one.bandwidths.points if (p.level, p.mix) == ("Mem", "load")), None)
+        if one.bandwidths.huge and load is not None and one.small_pages is not None:
+            pairs.append((one.small_pages.cycles_per_line, load.cycles_per_line))
+    told = sorted(max(0.0, small.value - huge.value) for small, huge in pairs if small.confirmed and huge.confirmed)
+    if not told:
+        return None
+    accepted, refused = (sum(getattr(small, name) for small, _ in pairs) for name in ("accepted", "refused"))
+    return Figure(median(told), told[0], told[-1], accepted, refused, True)
 
 
 def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:

@@ -226,6 +226,10 @@ def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch:
     assert machine is not None, problems
     assert (machine.pages, machine.paths[-1].small_pages) == ("huge", pytest.approx(15.6 - 13.1))
     assert "small_pages" not in probed(monkeypatch, depth="quick").text
+    # what is a difference, and what has a spread, says so
+    assert "the median of the trials' differences: 2.50" in machine.sources["paths.L3Mem"]
+    assert "run_length measured on this host" in machine.sources["paths.L3Mem"]
+    assert "spread 512 B" in machine.sources["paths.L3Mem"]
 
 
 @pytest.mark.parametrize("missed", [1, 2, 4, 14])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +19,7 @@ from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.tiling import tile
 from kernmodel.studies.blocking.answer import BlockingAnswer
+from kernmodel.studies.blocking.candidates import _best
 from kernmodel.studies.blocking.limits import Blocks, loop_extents
 from kernmodel.studies.blocking.study import blocked_source, blocking
 from kernmodel.studies.predict.ecm import predict_ecm
@@ -89,6 +92,23 @@ def test_candidates_are_ranked_and_none_is_slower(seven_point: BlockingAnswer) -
     assert cycles == pytest.approx(sorted(cycles), abs=0.01)
     assert all(candidate.speedup >= 1 for candidate in seven_point.candidates)
     assert len(seven_point.candidates) <= 40
+
+
+@pytest.mark.parametrize(
+    ("cycles", "lines", "gains"),
+    [(94, 3.0, True), (96, 3.0, False), (100, 2.8, True), (100, 2.9, False), (101, 1.0, False)],
+)
+def test_what_gains_less_than_measurements_differ_is_not_recommended(cycles: float, lines: float, gains: bool) -> None:
+    def modelled(cycles: float, lines: float) -> Any:
+        traffic = SimpleNamespace(memory_lines=lines)
+        return SimpleNamespace(
+            prediction=SimpleNamespace(cycles=cycles), answer=SimpleNamespace(traffic=traffic), blocks={"i": 8}
+        )
+
+    limit = SimpleNamespace(cache="L2")
+    shape: Any = SimpleNamespace(limit=limit, blocks={"i": 8})
+    found = [(shape, modelled(cycles, lines))]
+    assert bool(_best(found, modelled(100, 3.0))) == gains
 
 
 def test_borders_and_short_loops_are_in_the_prediction(seven_point: BlockingAnswer) -> None:

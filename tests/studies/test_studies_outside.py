@@ -88,7 +88,8 @@ def test_a_moving_average_pays_the_division_of_every_row(answer_of) -> None:
     assert all("vdivsd" in [i.mnemonic for i in way.straight] for way in answer.loop.around.ways)
     assert (outside.length, outside.entries, outside.known) == (16, 0.5, True)
     assert outside.outer_cycles >= 0.5 * 4
-    assert outside.entry_cycles == pytest.approx(0.5 * 14)  # the penalty of Cascade Lake
+    # the penalty of Cascade Lake, of which chains that are still waited for hide a part
+    assert 0.5 * 0.75 * 14 < outside.entry_cycles <= 0.5 * 14
     assert outside.remainder_cycles == 0  # 16 are 4 passes of 4
     assert answer.prediction.t_ol == 32
     assert 32 - outside.overlap_cycles >= 0.5 * 4 * 2
@@ -221,15 +222,56 @@ def test_chains_of_several_rows_overlap(passes: int, together: float) -> None:
     sizes = {"N": 4 * passes + 2, "M": 100}
     found = outside_work(answer.nest, sizes, answer.loop, incore, code, 4.0 * passes)
     assert found.overlap_cycles == pytest.approx(passes * 4 - max(together, passes * 3))
-    # schedulers that hold 25 passes let no more begin than a reorder buffer of 100 slots
-    full, smaller = replace(code, scheduled=25.0), replace(code, window=100)
-    (held, same) = (
-        outside_work(answer.nest, sizes, answer.loop, incore, one, 4.0 * passes).overlap_cycles
-        for one in (full, smaller)
-    )
-    assert held == same <= found.overlap_cycles
     alone = replace(code, ways=(replace(way, restarts=False),))
     assert outside_work(answer.nest, sizes, answer.loop, incore, alone, 4.0 * passes).overlap_cycles == 0
+
+
+SUM = """
+sum:
+.L2:
+	xorl	%ecx, %ecx
+	vxorpd	%xmm0, %xmm0, %xmm0
+.L4:
+	vmovupd	(%rdi,%rcx), %zmm4
+	vmulpd	(%rsi,%rcx), %zmm4, %zmm1
+	addq	$64, %rcx
+	vaddsd	%xmm1, %xmm0, %xmm0
+	vunpckhpd	%xmm1, %xmm1, %xmm3
+	valignq	$3, %ymm1, %ymm1, %ymm2
+	vaddsd	%xmm3, %xmm0, %xmm0
+	vextractf64x2	$1, %ymm1, %xmm3
+	vextractf64x4	$1, %zmm1, %ymm1
+	vaddsd	%xmm3, %xmm0, %xmm0
+	vaddsd	%xmm2, %xmm0, %xmm0
+	vunpckhpd	%xmm1, %xmm1, %xmm2
+	vaddsd	%xmm1, %xmm0, %xmm0
+	vaddsd	%xmm2, %xmm0, %xmm0
+	vextractf64x2	$1, %ymm1, %xmm2
+	valignq	$3, %ymm1, %ymm1, %ymm1
+	vaddsd	%xmm2, %xmm0, %xmm0
+	vaddsd	%xmm1, %xmm0, %xmm0
+	cmpq	$2048, %rcx
+	jne	.L4
+	addq	$2048, %rdi
+	addq	$8, %rdx
+	vmovsd	%xmm0, -8(%rdx)
+	cmpq	%rdi, %rax
+	jne	.L2
+	ret
+"""
+
+
+def test_rows_of_sums_in_the_pipeline(tmp_path: Path) -> None:
+    """604 cycles a row on Zen 4 (`kernmodel measure kernel matvec.c -D N=256 -D M=256`), of which the additions alone
+    take 768. The shuffles, which wait for no sum, leave the schedulers at once."""
+    listing = tmp_path / "matvec.s"
+    listing.write_text(SUM)
+    code = CodeRequest(asm=str(listing))
+    prediction = predict_ecm(KernelRequest("matvec", "zen4", {"N": 256, "M": 256}), code).prediction
+    outside = prediction.outside
+    assert outside is not None and prediction.t_ol == 24
+    row = (prediction.t_ol - outside.overlap_cycles + outside.cycles) / outside.entries
+    assert row == pytest.approx(604, rel=0.05)
 
 
 @pytest.mark.parametrize(

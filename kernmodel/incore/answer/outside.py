@@ -26,10 +26,10 @@ from kernmodel.incore.answer.components import (
     slowest_chain,
     straight_bound,
 )
+from kernmodel.incore.answer.whole_rows import RowTimer
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import InCore, Parameters
-from kernmodel.incore.tables.core_parameters import ZenPipelineParameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 from kernmodel.value_types import dataclass
@@ -46,6 +46,7 @@ class WayCycles:
         restarts: whether the chain of the passes starts anew at each entry.
         tail: of straight-line iterations; tail_steps: how many these are.
         loops: of a pass of each remainder loop, and its steps, those with most steps first.
+        code: what is executed.
     """
 
     straight: float
@@ -55,6 +56,7 @@ class WayCycles:
     tail: float
     tail_steps: int
     loops: tuple[tuple[float, int], ...]
+    code: Way | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class OutsideCycles:
         penalty: of leaving the loop by a mispredicted branch, None where it is not known.
         foreseen: passes whose exit the predictor is known to foresee, 0 where nothing is known.
         unknown: forms around the loop that the instruction table lacks.
-        scheduled: passes whose µops fit into the schedulers while they wait for the chain, None where not known.
+        rows: times whole rows, None without a pipeline to simulate.
     """
 
     ways: tuple[WayCycles, ...]
@@ -82,7 +84,7 @@ class OutsideCycles:
     penalty: float | None
     foreseen: int
     unknown: tuple[str, ...]
-    scheduled: float | None = None
+    rows: RowTimer | None = None
 
 
 def outside_cycles(
@@ -99,8 +101,9 @@ def outside_cycles(
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
     # the ways through the loop around share most of their instructions
-    code = _Code(analyser or Analyser(modelled_core(parameters)).keep(), table)
-    around = loop.around
+    analyser = analyser or Analyser(modelled_core(parameters)).keep()
+    code = _Code(analyser, table)
+    around, slots = loop.around, code.slots(loop.instructions)
     carried = incore.lcd.cycles if incore.lcd else 0.0
     ways = tuple(_way_cycles(code, way, loop.instructions, carried) for way in around.ways) if around else ()
     outer = tuple(code.straight(instructions) for instructions in around.outer) if around else ()
@@ -110,12 +113,12 @@ def outside_cycles(
         known=around is not None,
         carried=carried,
         free=max((one.cycles for one in incore.components if one.applies and one.name not in _CHAINS), default=0.0),
-        slots=code.slots(loop.instructions),
+        slots=slots,
         window=_window(parameters),
         penalty=parameters.misprediction,
         foreseen=parameters.foreseen_passes,
         unknown=tuple(dict.fromkeys(code.unknown)),
-        scheduled=_scheduled(incore, parameters),
+        rows=_row_timer(loop, slots, parameters, analyser, table) if around and around.ways else None,
     )
 
 
@@ -129,27 +132,11 @@ def _window(parameters: Parameters) -> int | None:
     return figures.reorder_buffer
 
 
-def _scheduled(incore: InCore, parameters: Parameters) -> float | None:
-    """Passes whose µops fit into the floating-point schedulers of a Zen core while they wait for a chain there.
-
-    The µops behind a chain enter the schedulers in the order of the program, through a queue that picks none, so that
-    no row begins before these have room for it. A row of 43, 179 and 510 sums of five cells (four µops a pass,
-    `2d-5pt`) takes 12 to 13 passes less on Zen 3 than its chain says; the 64 entries hold 16 passes, the reorder buffer
-    32 (`kernmodel measure kernel 2d-5pt.c -D N=45 -D M=45`, 181, 512).
-    """
-    figures = parameters.pipeline
-    if not isinstance(figures, ZenPipelineParameters) or incore.lcd is None or not figures.queued:
-        return None
-    waiting = set(figures.queued)
-    uops = [sum(use.cycles for use in uses if use.ports and waiting.issuperset(use.ports)) for uses in incore.uses]
-    if not any(uops[member] for member in incore.lcd.members):
-        return None
-    entries = sum(
-        count
-        for ports, count in zip(figures.schedulers, figures.scheduler_entries, strict=True)
-        if waiting.issuperset(ports)
-    )
-    return entries / sum(uops)
+def _row_timer(
+    loop: AssemblyLoop, slots: float, parameters: Parameters, analyser: Analyser, table: Table
+) -> RowTimer | None:
+    window = _window(parameters)
+    return None if window is None or parameters.pipeline is None else RowTimer(loop, slots, window, analyser, table)
 
 
 class _Code:
@@ -212,4 +199,5 @@ def _way_cycles(code: _Code, way: Way, body: tuple[Instruction, ...], carried: f
         tail=code.straight(way.tail),
         tail_steps=way.tail_steps,
         loops=tuple(sorted(loops, key=lambda one: -one[1])),
+        code=way,
     )

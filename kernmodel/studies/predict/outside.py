@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import LOOPS_COLLAPSED, LOOPS_REMOVED
@@ -57,6 +56,8 @@ def outside_work(
     one = _Entry(steps, incore.prediction, lanes(loop, nest), code)
     costs = [(*one.cycles(length), share) for length, share in executed]
     outer = sum(outer * share for _, outer, share in costs) + _further_out(nest, sizes, place, code) * copies
+    overlaps = [(*one.overlap(length), share) for length, share in _some(executed)]
+    hidden, penalty = sum(hidden * share for _, hidden, share in overlaps), code.penalty or 0.0
     # how often a nest of one loop is called, the kernel does not say
     leaving = _exit(executed, steps, code.foreseen) if place else "foreseen"
     return OutsideWork(
@@ -64,10 +65,10 @@ def outside_work(
         entries=entries,
         remainder_cycles=entries * sum(remainder * share for remainder, _, share in costs),
         outer_cycles=entries * outer,
-        entry_cycles=0.0 if leaving == "foreseen" else entries * (code.penalty or 0.0),
+        entry_cycles=0.0 if leaving == "foreseen" else entries * (penalty - hidden),
         exit=leaving,
         known=known,
-        overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
+        overlap_cycles=entries * sum(overlap * share for overlap, _, share in overlaps) if place else 0.0,
         straight_cycles=entries * sum(one.straight(length) * share for length, share in executed) if place else 0.0,
         single_cycles=None
         if code.ways
@@ -75,6 +76,19 @@ def outside_work(
         branch_cycles=branches,
         row_factor=_row_factor(nest, sizes, loop),
     )
+
+
+def _some(executed: Lengths) -> Lengths:
+    """A few lengths that stand for all: of many the middle one of each of `_SIMULATED` groups that follow one another,
+    with the share of its group."""
+    ordered = sorted(executed)
+    size = -(-len(ordered) // _SIMULATED)
+    groups = [ordered[first : first + size] for first in range(0, len(ordered), size)]
+    return tuple((group[len(group) // 2][0], sum(share for _, share in group)) for group in groups)
+
+
+_SIMULATED = 64
+"""Lengths of rows that are simulated where a triangular nest has more: each takes some milliseconds."""
 
 
 def _row_factor(nest: LoopNest, sizes: Mapping[str, int], loop: AssemblyLoop) -> float:
@@ -185,26 +199,48 @@ class _Entry:
         """Cycles beyond their share of a pass of steps that are executed one at a time."""
         return max(0.0, left * (self._single - self._share))
 
-    def overlap(self, length: int) -> float:
-        """Cycles by which the chain of an entry overlaps with those of the next ones.
+    def overlap(self, length: int) -> tuple[float, float]:
+        """Cycles by which the chain of an entry overlaps with those of the next ones: what passes and the code around
+        them take by themselves, less what rows take that the core executes one after the other; and how many of those
+        of a mispredicted exit this hides: the branch waits for a counter alone, so that the next row is fetched while
+        the passes before wait for their chain.
 
-        The core has a window of w passes in flight, as many as its reorder buffer and its schedulers hold. Of rows
-        longer than that, the next one has w passes done when a row ends; of shorter ones, several are executed at once.
         No row is faster than what it takes without its chain.
         """
         code, passes = self._code, length / self._steps
         if code.window is None or not code.ways or code.carried <= code.free:
-            return 0.0
-        _, way, _ = self._way(length)
+            return 0.0, 0.0
+        _, way, taken = self._way(length)
         if not way.restarts:
-            return 0.0
-        window, row = min(code.window / code.slots, code.scheduled or inf), passes + way.slots / code.slots
+            return 0.0, 0.0
+        most = passes * (self._share * self._steps - code.free)
+        saved = self._simulated(length, way, taken)
+        if saved is None:
+            saved = self._in_window(passes, way, code.window)
+        overlap = min(most, max(0.0, saved))
+        return overlap, min(most, max(0.0, saved + (code.penalty or 0.0))) - overlap
+
+    def _simulated(self, length: int, way: WayCycles, taken: int) -> float | None:
+        """What rows save in the pipeline, by simulation; None where it cannot tell."""
+        if self._code.rows is None or way.code is None:
+            return None
+        passes, left = divmod(length, self._steps)
+        looked = self._code.rows.passes(passes - taken // self._steps)
+        together = self._code.rows.cycles(way.code, looked, left + taken)
+        if together is None:
+            return None
+        beyond, around = self.cycles(length)
+        alone = (looked * self._steps + left + taken) * self._share + beyond + around - self.straight(length)
+        return alone - together
+
+    def _in_window(self, passes: float, way: WayCycles, window: int) -> float:
+        """What rows save on a core without a pipeline to simulate: w passes are in flight, as many as its reorder
+        buffer holds. Of rows longer than that, the next one has w passes done when a row ends; of shorter ones,
+        several are executed at once."""
+        code = self._code
+        held, row = window / code.slots, passes + way.slots / code.slots
         alone = passes * code.carried
-        if row >= 2 * window:
-            together = alone - window * code.carried
-        else:
-            together = alone / (1 + max(1.0, window / row))
-        return min(alone - together, passes * (self._share * self._steps - code.free))
+        return held * code.carried if row >= 2 * held else alone - alone / (1 + max(1.0, held / row))
 
     def _way(self, length: int) -> tuple[float, WayCycles, int]:
         """The way that executes so many steps, the cycles of those that the loop itself does not, and how many of these
