@@ -200,9 +200,12 @@ class Lines(NamedTuple):
         """Whether some loads take longer wherever they lie."""
         return bool(self.whole_lines or self.half_lines)
 
-    def of_load(self) -> int | None:
-        """The size of what a load must not cross; None where it takes as long across lines."""
-        return self.line_bytes if self.crossing else None
+    def of_load(self, size: int) -> int | None:
+        """The size of what a load must not cross, or one of its halves where it takes a whole line; None where it takes
+        as long across lines."""
+        if not self.crossing:
+            return None
+        return self.line_bytes // 2 if size == self.line_bytes else self.line_bytes
 
     def of_store(self, size: int) -> int | None:
         """The same for a store."""
@@ -226,7 +229,7 @@ def slow_accesses(
     loads, stores = accesses.moving()
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
     slow: dict[int, list[int]] = {}
-    both = [(load, lines.of_load(), False) for load in loads]
+    both = [(load, lines.of_load(load.size), False) for load in loads]
     for access, block, writes in [*both, *((store, lines.of_store(store.size), True) for store in stores)]:
         if access.instruction not in places.starts:
             alike.setdefault(access.address.terms, []).append((access, block, writes))
@@ -268,7 +271,8 @@ def _long_loads(
 ) -> dict[int, int]:
     """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
     none of half lines where some cross lines, which costs them more, nor where so few are all that they start
-    together."""
+    together. Loads that stay where they are take no longer."""
+    loads = [load for load in loads if load.stride]
     whole = 0 if any(store.size == lines.line_bytes for store in stores) else lines.whole_lines
     halves = [load.instruction for load in loads if 2 * load.size == lines.line_bytes]
     few = len(halves) <= lines.halves_together
@@ -302,12 +306,12 @@ def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines
 
 
 def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) -> int:
-    """Of 64 passes, as bits, those in which an access crosses multiples of `block` bytes.
+    """Of 64 passes, as bits, those in which an access, or a part of it of so many bytes, crosses multiples of `block`.
 
     Args:
         starts: where it begins, each of the times that the loop is entered; each has its share of the passes.
     """
-    return 0 if block is None else crossing_passes(starts, access.stride, access.size, block)
+    return 0 if block is None else crossing_passes(starts, access.stride, min(access.size, block), block)
 
 
 def crossing_passes(starts: Sequence[int], stride: int, size: int, block: int) -> int:

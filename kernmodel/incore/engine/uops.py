@@ -216,8 +216,9 @@ def _gives_by(row: InstructionData, port: str) -> bool:
 
 
 def _divider(row: InstructionData) -> int:
-    """Cycles for which the row keeps a divider busy."""
-    return max((ceil(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
+    """Whole cycles for which the row keeps a divider busy; parts of a cycle count in the bound of the divider, which is
+    longer where nothing but the divider is waited for."""
+    return max((int(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
 
 
 def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: PipelineCore) -> _Ports:
