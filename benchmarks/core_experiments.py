@@ -1,5 +1,5 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
-loads at dispatch, stored vectors beside fused multiplications and additions.
+loads at dispatch, stored vectors beside fused multiplications and additions, accesses of 512 bits.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
@@ -93,6 +93,7 @@ def experiments() -> Iterator[Experiment]:
     )
     yield from _dispatched()
     yield from _stored()
+    yield from _wide()
     for count in (2, 3, 4, 5, 7):
         for offset in (0, 56):
             nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
@@ -120,6 +121,25 @@ def _stored() -> Iterator[Experiment]:
         for name, stored in (("results", "{}"), ("another vector", "11")):
             stores = [f"vmovupd [rdx+{32 * n}], ymm{stored.format(n)}" for n in range(4)]
             yield Experiment("stored", f"4 chains of {steps}, {name}", (*begin, *chains, *stores))
+
+
+def _wide() -> Iterator[Experiment]:
+    """Loads of 512 bits from lines and places between; what they and such stores leave of address generators."""
+    load, store = "vmovupd zmm{}, [rdx+{}]", "vmovupd [rdx+512], zmm8"
+    for place in (0, 8, 32):
+        lines = [load.format(n, 64 * n + place) for n in range(2)]
+        yield Experiment("middle", f"two loads of 512 bits at {place} of a line", tuple(lines))
+        walks = [f"vaddpd zmm{n}, zmm8, [rdx+rax+{64 * n + place}]" for n in range(2)]
+        yield Experiment("middle", f"two operands of 512 bits at {place} of a line, moving", tuple(walks), 128)
+    for count in (4, 5, 6):
+        yield Experiment(
+            "wide", f"a store of 512 bits, {count} general loads", (store, *_loads(range(0, 8 * count, 8)))
+        )
+    for count in (2, 3):
+        loads = (load.format(0, 64), *_loads(range(0, 8 * count, 8)))
+        yield Experiment("wide", f"a load and a store of 512 bits, {count} general loads", (store, *loads))
+    narrow = [f"vmovupd ymm{n}, [rdx+{32 * n}]" for n in range(4)]
+    yield Experiment("wide", "a store of 512 bits, 4 loads of 256 bits", (store, *narrow))
 
 
 def function(number: int, experiment: Experiment) -> str:

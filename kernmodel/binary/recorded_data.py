@@ -133,8 +133,8 @@ def _across(
     found: dict[str, set[int]] = {"load": set(), "store": set()}
     for position, access, place in _accesses(run, walk.recorded):
         number = numbers[position].get(access.address)
-        block = lines.of_load() if access.kind == "load" else lines.of_store(access.size)
-        if number is not None and block and place % block + access.size > block:
+        block = lines.of_load(access.size) if access.kind == "load" else lines.of_store(access.size)
+        if number is not None and block and place % block + min(access.size, block) > block:
             found[access.kind].add(number)
     return frozenset(found["load"]), frozenset(found["store"])
 

@@ -38,6 +38,7 @@ div r64 6.996 | shld r64,r64,i8 1.541 | vdivsd xmm,xmm,xmm 4.994 | vdivpd ymm,ym
 vdivpd zmm,zmm,zmm 8.988 | vdivps ymm,ymm,ymm 2.998 | vdivps zmm,zmm,zmm 5.997 | vsqrtsd xmm,xmm,xmm 8.395
 vsqrtpd ymm,ymm 8.395 | vsqrtpd zmm,zmm 15.993 | vsqrtps ymm,ymm 4.997 | lea r64,m [b+i] 0.255
 lea r64,m [b+i*s] 0.26 | lea r64,m [b+i+d] 0.505 | lea r64,m [b+i*s+d] 0.505
+vscatterdpd vsib_xmm{k},ymm 6.55 | vscatterdpd vsib_ymm{k},zmm 10.24 | vscatterdps vsib_zmm{k},zmm 22.3
 vpdpbusd ymm,ymm,ymm 0.499 | vpdpwssd zmm,zmm,m512 0.998 | vpshldd ymm,ymm,ymm,i8 0.499 | vphaddd ymm,ymm,ymm 1.994
 vhaddps ymm,ymm,m256 1.99 | vpcompressd ymm,ymm 0.66 | vpexpandd zmm{kz},zmm 1.33 | vcompresspd m512,zmm 53.9
 vpcompressb m128,xmm 72.9 | vpsubusb zmm,zmm,zmm 0.998 | vpcmpgtq ymm,ymm,ymm 0.498 | vcvttps2qq zmm,ymm 1.33

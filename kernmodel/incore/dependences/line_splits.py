@@ -202,9 +202,12 @@ class Lines(NamedTuple):
         """Whether some loads take longer wherever they lie."""
         return bool(self.whole_lines or self.half_lines)
 
-    def of_load(self) -> int | None:
-        """The size of what a load must not cross; None where it takes as long across lines."""
-        return self.line_bytes if self.crossing else None
+    def of_load(self, size: int) -> int | None:
+        """The size of what a load must not cross, or one of its halves where it takes a whole line; None where it takes
+        as long across lines."""
+        if not self.crossing:
+            return None
+        return self.line_bytes // 2 if size == self.line_bytes else self.line_bytes
 
     def of_store(self, size: int) -> int | None:
         """The same for a store."""
@@ -228,7 +231,7 @@ def slow_accesses(
     loads, stores = accesses.moving()
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
     slow: dict[int, list[int]] = {}
-    both = [(load, lines.of_load(), False) for load in loads]
+    both = [(load, lines.of_load(load.size), False) for load in loads]
     for access, block, writes in [*both, *((store, lines.of_store(store.size), True) for store in stores)]:
         if access.instruction not in places.starts:
             alike.setdefault(access.address.terms, []).append((access, block, writes))
@@ -243,7 +246,7 @@ def slow_accesses(
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
-    for instruction, passes in _long_loads(loads, stores, lines, slow).items():
+    for instruction, passes in _long_loads(loads, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     longer = frozenset(_before_groups(accesses.steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
@@ -265,12 +268,10 @@ def _fewest_crossings(accesses: Sequence[tuple[MovingAccess, int | None]], start
     return fewest
 
 
-def _long_loads(
-    loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines, crossing: Container[int]
-) -> dict[int, int]:
-    """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer,
-    where these move; none of half lines where some cross lines, which costs them more, nor where so few are all that they start
-    together."""
+def _long_loads(loads: Sequence[MovingAccess], lines: Lines, crossing: Container[int]) -> dict[int, int]:
+    """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
+    none of half lines where some cross lines, which costs them more, nor where so few are all that they start
+    together. Loads that stay where they are take no longer."""
     moving = [load for load in loads if load.stride]
     halves = [load.instruction for load in moving if 2 * load.size == lines.line_bytes]
     few = len(halves) <= lines.halves_together
@@ -304,12 +305,12 @@ def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines
 
 
 def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) -> int:
-    """Of 64 passes, as bits, those in which an access crosses multiples of `block` bytes.
+    """Of 64 passes, as bits, those in which an access, or a part of it of so many bytes, crosses multiples of `block`.
 
     Args:
         starts: where it begins, each of the times that the loop is entered; each has its share of the passes.
     """
-    return 0 if block is None else crossing_passes(starts, access.stride, access.size, block)
+    return 0 if block is None else crossing_passes(starts, access.stride, min(access.size, block), block)
 
 
 def crossing_passes(starts: Sequence[int], stride: int, size: int, block: int) -> int:

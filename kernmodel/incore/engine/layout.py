@@ -568,7 +568,10 @@ def header() -> str:
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
     lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS}, TICKS = {TICKS} }};"]
-    lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE}, ADDRESS = {ADDRESS} }};"]
+    lines += [
+        f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};",
+        f"enum {{ LOAD = {LOAD}, STORE = {STORE}, ADDRESS = {ADDRESS} }};",
+    ]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
     for struct, number in _STRUCTS:

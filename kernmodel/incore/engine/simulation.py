@@ -297,7 +297,9 @@ class Pipeline:
         if microop.alone:
             self.alone_free = max(self.alone_free, self.now * TICKS) + microop.alone
         if microop.data:
-            self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core.addressing) else x.slow)
+            self.data_free[x.port] = (
+                self.now + microop.data + (0 if _takes_all(x, microop, self.core.addressing) else x.slow)
+            )
         if microop.blocks:
             self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1

@@ -218,8 +218,9 @@ def _gives_by(row: InstructionData, port: str) -> bool:
 
 
 def _divider(row: InstructionData) -> int:
-    """Cycles for which the row keeps a divider busy."""
-    return max((ceil(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
+    """Whole cycles for which the row keeps a divider busy; parts of a cycle count in the bound of the divider, which is
+    longer where nothing but the divider is waited for."""
+    return max((int(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
 
 
 def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: PipelineCore) -> _Ports:
@@ -403,16 +404,17 @@ class _Builder:
                 reads = tuple(Outside(register, 0) for _, register in addresses)
                 inside: tuple[Inside, ...] = ()
                 rest = latency
+                begins = own
                 if starts and generators:
                     generators.pop(0)
-                    own = starts[self.core.memory.load_ports.index(frozenset(own))]
+                    begins = starts[self.core.memory.load_ports.index(frozenset(own))]
                 elif self.core.by_port and generators:
                     self.uops.append(Uop("load address", generators.pop(0), 1, 0, 0, 0, reads, ()))
                     reads, inside, rest = (), (Inside(len(self.uops) - 1, 1),), max(latency - 1, 0)
                 loaded.append(("M" + key, Inside(len(self.uops), rest)))
                 if not number:
                     self.loads.append((k, len(self.uops), rest))
-                self.uops.append(Uop("load", own, rest, 0, self.busy[0], 0, reads, inside))
+                self.uops.append(Uop("load", begins, rest, 0, self.busy[0], 0, reads, inside))
         return loaded
 
     def _load_latency(self, key: str, reference: MemoryReference, addresses: Sequence[tuple[str, str]]) -> int:
