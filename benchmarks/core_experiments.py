@@ -1,5 +1,5 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
-loads at dispatch, stored vectors beside fused multiplications and additions, accesses of 512 bits.
+loads at dispatch, stored vectors beside fused multiplications and additions, accesses of 512 bits, address generators.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from timed_code import compiled, cycle_ticks, declare
 
@@ -140,6 +141,23 @@ def _wide() -> Iterator[Experiment]:
         yield Experiment("wide", f"a load and a store of 512 bits, {count} general loads", (store, *loads))
     narrow = [f"vmovupd ymm{n}, [rdx+{32 * n}]" for n in range(4)]
     yield Experiment("wide", "a store of 512 bits, 4 loads of 256 bits", (store, *narrow))
+    yield from _address_generators()
+
+
+def _address_generators() -> Iterator[Experiment]:
+    """Loops of 12 slots with four vector loads and two vector stores at places that differ, the end being two slots."""
+    random = Random(5)
+    for _ in range(24):
+        places = random.sample([*"LLLLSS", *"...."], 10)
+        loads, stores, lines = iter(range(4)), iter(range(2)), []
+        for place in places:
+            if place == "L":
+                lines.append(f"movups xmm{(own := next(loads))}, [rdx+{64 * own}]")
+            elif place == "S":
+                lines.append(f"movups [rdx+{256 + 64 * next(stores)}], xmm8")
+            else:
+                lines.append("mov r10, r11")
+        yield Experiment("generators", "".join(places), tuple(lines))
 
 
 def function(number: int, experiment: Experiment) -> str:

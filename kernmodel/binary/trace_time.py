@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from kernmodel.binary.recorded_data import BlockedLoad, TraceData
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import Core
-from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, halves
+from kernmodel.incore.dependences.line_splits import Lines, halves
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.compiled import simulate
 from kernmodel.incore.engine.interface import Program
@@ -103,7 +103,7 @@ class TraceTimer:
         rows = [row_of(instruction, self._core.table) for instruction in named]
         block = self._analyser.lower(named, rows, "loop", links=None if data is None else data.links)
         if data is not None and self.lines is not None:
-            block = block._replace(look=block.look._replace(accesses=self._accesses(block, data, self.lines)))
+            block = block._replace(look=block.look._replace(accesses=self._accesses(data)))
         answer = self._analyser.bound(block, 0, scope=SIMULATION)
         if answer is None:
             return None
@@ -150,16 +150,17 @@ class TraceTimer:
         found = program._replace(core=core, microops=microops, waits=tuple(w for one in waits for w in one))
         return found, float(cycles)
 
-    def _accesses(self, block: LoweredBlock, data: TraceData, lines: Lines) -> list[Access]:
+    def _accesses(self, data: TraceData) -> list[Access]:
         """What becomes of the accesses of a trace of which is known which ones cross lines: these do in every pass."""
-        others = self._analyser.placed(block, AT_LINES).look.accesses if lines.grouped or lines.long_loads else ()
-        known = {access.instruction: access for access in others}
-        found = []
-        for number in sorted({*data.loads_across, *data.stores_across, *data.alone, *known}):
-            both = (*_always(number in data.loads_across), *_always(number in data.stores_across))
-            longer = known[number].longer if number in known else 0
-            found.append(Access(number, *both, number in data.alone, longer))
-        return found
+        return [
+            Access(
+                number,
+                *_always(number in data.loads_across),
+                *_always(number in data.stores_across),
+                number in data.alone,
+            )
+            for number in sorted({*data.loads_across, *data.stores_across, *data.alone})
+        ]
 
     def _placed(self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit]) -> Program:
         """The program with its units in the lines of code that they stand in."""

@@ -219,22 +219,16 @@ RULED = (
     ("RWC", "stores apart", "4889024889424048898280000000488982c000000048ffc975e6", 2.00),  # four stores to four lines
     (
         "ZEN4",
-        "stores behind one another",
-        "c5f81002c5f8104a10c5f8105220c5f8105a30c5f8106240c5f8106a50c5f8107260c5f8107a70c5f81106c5f8114e10c5f8115620c5f8115e3048ffc975c1",
-        0.51,
-    ),  # 8 vector loads and 4 stores
-    (
-        "ZEN4",
-        "stores of whole vectors",
-        "62f17c48100262f17c48104a0162f17c48112e48ffc975e8",
-        0.53,
-    ),  # two loads and a store of 512 bits
+        "address generators",
+        "62f17c48112e62f17c48100262f17c48104a0148ffc975e8",
+        0.49,
+    ),  # store and loads of 512 bits
     (
         "ZEN4",
         "long loads",
-        "62f17c48100262f17c48104a0162f17c4810520262f17c48105a0362f17c4810620462f17c48106a0562f17c4810720662f17c48107a0748ffc975c4",
-        0.52,
-    ),  # 8 loads of 512 bits
+        "62f17c4810040262f17c48104c020162f17c481054020262f17c48105c020362f17c481064020462f17c48106c020562f17c481074020662f17c48107c020748050002000048ffc975b6",
+        0.49,
+    ),  # 8 loads of 512 bits, which move
     ("RWC", "banks", "4c8b024c8b0a4c8b1248ffc975f2", 0.50),  # three loads of one address
     (
         "ZEN3",

@@ -71,10 +71,6 @@ def _general_stores(own: Instruction, core: ModelledCore) -> bool:
     return _stores(own, core) and not _vectors(own, core)
 
 
-def _vector_stores(own: Instruction, core: ModelledCore) -> bool:
-    return _stores(own, core) and _vectors(own, core)
-
-
 def _vectors(own: Instruction, _: ModelledCore) -> bool:
     return own.vector_bytes > 0
 
@@ -83,9 +79,8 @@ def _computed_vectors(own: Instruction, core: ModelledCore) -> bool:
     return _vectors(own, core) and not _stores(own, core)
 
 
-def _whole_stores(own: Instruction, core: ModelledCore) -> bool:
-    passed = core.pipeline and core.pipeline.memory.passed_bytes
-    return any(reference.written and reference.size_bytes == passed for reference in own.memory)
+def _vector_accesses(own: Instruction, core: ModelledCore) -> bool:
+    return bool(own.memory) and _vectors(own, core)
 
 
 def _long_loads(own: Instruction, core: ModelledCore) -> bool:
@@ -123,8 +118,7 @@ RULES = (
     SingleRule("loads in order", (("pipeline.by_port.loads_in_order", False),), _loads),
     SingleRule("stores apart", (("pipeline.memory.lines.apart", False),), _general_stores),
     SingleRule("stores apart", (("parameters.loads.paired_stores", False),), _stores),
-    SingleRule("stores behind one another", (("pipeline.memory.lines.grouped", 0),), _vector_stores),
-    SingleRule("stores of whole vectors", (("pipeline.memory.wide_store_loads", 0),), _whole_stores),
+    SingleRule("address generators", (("pipeline.memory.load_starts", ()),), _vector_accesses),
     SingleRule(
         "long loads",
         (("pipeline.memory.lines.whole_lines", 0), ("pipeline.memory.lines.half_lines", 0)),

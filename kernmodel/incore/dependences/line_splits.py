@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
 
-from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, MovingAccess
+from kernmodel.incore.dependences.addresses import BodyAccesses, MovingAccess
 from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters, ZenPipelineParameters
@@ -180,17 +180,15 @@ class Lines(NamedTuple):
 
     Attributes:
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
-        grouped: vector stores without a load between them from which on they cost half a cycle more, 0 for none.
-        whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
-            line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none;
-            halves_together: but where a pass has no more of them than this, which start in one cycle.
+        whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer, 0 for none. half_lines: one in
+            so many loads of half a line goes to all its pipes, 0 for none; halves_together: but where a pass has no
+            more of them than this, which start in one cycle.
         crossing: whether accesses across lines take longer; apart: whether stores of general-purpose registers to
             several lines enter the cache one a cycle. Both can be idealised.
     """
 
     line_bytes: int
     block_bytes: int | None
-    grouped: int = 0
     whole_lines: int = 0
     half_lines: int = 0
     halves_together: int = 0
@@ -248,12 +246,11 @@ def slow_accesses(
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
     for instruction, passes in _long_loads(loads, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
-    longer = frozenset(_before_groups(accesses.steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
     made = []
-    for number in sorted({*slow, *alone, *longer}):
+    for number in sorted({*slow, *alone}):
         loading, storing = slow.get(number, (0, 0))
-        made.append(Access(number, *halves(loading), *halves(storing), number in alone, number in longer))
+        made.append(Access(number, *halves(loading), *halves(storing), number in alone))
     return made
 
 
@@ -285,23 +282,6 @@ def _one_in(every: int, loads: Sequence[int]) -> Iterator[tuple[int, int]]:
     for place, instruction in enumerate(loads if every else ()):
         passes = (1 << n for n in range(PHASES) if (n * len(loads) + place) % every == every - 1)
         yield instruction, sum(passes)
-
-
-def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:
-    """The load before each group of vector stores that no load stands between, around the loop."""
-    kinds = []
-    for number, step in enumerate(steps):
-        for _, _, size, read, written in step.places:
-            if read:
-                kinds.append((number, "load"))
-            if written:
-                kinds.append((number, "other" if number in general or size >= lines.line_bytes else "store"))
-    return [
-        next((kinds[place - back][0] for back in range(1, len(kinds)) if kinds[place - back][1] == "load"), number)
-        for place, (number, kind) in enumerate(kinds)
-        if kinds[place - 1][1] != "store"
-        and all(kinds[(place + more) % len(kinds)][1] == "store" for more in range(lines.grouped))
-    ]
 
 
 def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) -> int:

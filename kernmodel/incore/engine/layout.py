@@ -72,7 +72,7 @@ class Core(NamedTuple):
         by_slot: ports that µops are given by their slot of the cycle, each of a kind another one; those of the fullest
             scheduler last.
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
-            in a cycle at most, 0 for any number.
+            in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
             those the one with the fewest, and if it has no room, nothing is dispatched in the cycle. What starts there
             and takes longer keeps its port alone.
@@ -353,7 +353,6 @@ class Access(NamedTuple):
         load_low, load_high, store_low, store_high: of 64 passes, as bits, those in which its loads, and its stores,
             keep their data path for a cycle longer since they cross lines.
         single: whether its stores take the first of their ports only.
-        longer: cycles for which its loads keep their pipe longer in every pass.
         place, stride, size: of its load, where it begins in the first pass, modulo a line, by how much it moves per
             pass, and its bytes; 0 bytes where that is not known or does not matter.
     """
@@ -364,7 +363,6 @@ class Access(NamedTuple):
     store_low: int = 0
     store_high: int = 0
     single: int = 0
-    longer: int = 0
     place: int = 0
     stride: int = 0
     size: int = 0

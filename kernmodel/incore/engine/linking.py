@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.dependences.addresses import Forwarding
-from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, TICKS, Access, Entry, MicroOp, UopTraits, Wait
+from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, STORE, TICKS, Access, Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
@@ -259,8 +259,7 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     if access is None or own.access not in (LOAD, STORE):
         return made
     if own.access == LOAD:
-        data = own.data + access.longer
         made = made._replace(place=access.place, stride=access.stride, size=access.size)
-        return made._replace(data=data, slow_low=access.load_low, slow_high=access.load_high)
+        return made._replace(slow_low=access.load_low, slow_high=access.load_high)
     ports = own.ports & -own.ports if access.single else own.ports
     return made._replace(ports=ports, slow_low=access.store_low, slow_high=access.store_high)

@@ -170,6 +170,7 @@ class PortSchedulers:
     one_result: tuple[str, ...] = ()
     loads_in_order: bool = False
     most_loads: tuple[int, ...] = ()
+    most_accesses: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

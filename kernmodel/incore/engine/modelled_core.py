@@ -261,7 +261,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
     by_port = pipeline.by_port
     if by_port is None:
         return {"by_port": 0}
-    starts = pipeline.memory.load_starts
+    starts, groups = pipeline.memory.load_starts, len(pipeline.memory.load_ports)
     own = {port: number for number, (ports, _) in enumerate(by_port.schedulers) for port in ports}
     of_ports = [own.get(port, SCHEDULERS - 1) for port in pipeline.ports]
     rooms = [_AMPLE] * SCHEDULERS
@@ -274,7 +274,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "by_slot": port_mask(by_port.by_slot, pipeline.ports),
         "load_ports": _padded([port_mask(group, pipeline.ports) for group in starts or pipeline.memory.load_ports]),
         "addressing": port_mask(frozenset().union(*starts), pipeline.ports),
-        "most_loads": _padded(by_port.most_loads),
+        "most_loads": _padded([*by_port.most_loads, *[0] * (groups - len(by_port.most_loads)), by_port.most_accesses]),
         "queued": port_mask(by_port.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else by_port.queue_entries,
         "vector_registers": 0 if ample else by_port.vector_registers,
@@ -312,7 +312,6 @@ def _lines(figures: LineParameters) -> Lines | None:
     return Lines(
         figures.line_bytes,
         figures.store_block_bytes,
-        grouped=figures.grouped_stores,
         whole_lines=figures.whole_lines,
         half_lines=figures.half_lines,
         halves_together=figures.halves_together,
@@ -372,6 +371,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         one_result=figures.one_result,
         loads_in_order=figures.memory.loads_in_order,
         most_loads=figures.memory.most_loads,
+        most_accesses=figures.memory.most_accesses,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

@@ -176,7 +176,9 @@ class Pipeline:
     def _loads_of(self, slot: int) -> list[int]:
         """µops of a slot of the block by the set of ports that alone execute them."""
         own = self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]
-        return [sum(bool(m.load) and not m.ports & ~ports for m in own) for ports in self.core.load_ports]
+        loads = [m.ports for m in own if m.load]
+        accesses = sum(bool(m.ports & self.core.addressing) for m in own)
+        return [sum(not m & ~ports for m in loads) if ports else accesses for ports in self.core.load_ports]
 
     def _dispatches_loads(self, slot: int) -> bool:
         """Count the loads of a slot of the block for this cycle; False where with these they are more than a cycle's. A
@@ -641,7 +643,7 @@ class Pipeline:
         if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=False)):
             self.stalls[1] += 1
             return
-        if core.addressing and not self._accesses_fit():
+        if self.by_port and core.addressing and not self._accesses_fit():
             self.stalls[1] += 1
             return
         if self.entries_issued >= self.delivered:

@@ -457,7 +457,8 @@ class ZenMemoryParameters:
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
         loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
-        most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them.
+        most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them;
+            most_accesses: addresses of loads and stores, 0 for any number. Both only with load_starts.
         passed_bytes: size of the vectors that take two passes through a pipe.
         load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
             load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one
@@ -470,6 +471,7 @@ class ZenMemoryParameters:
     value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
     loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     most_loads: Annotated[tuple[int, ...], Figure("loads dispatched per cycle", Counts())] = ()
+    most_accesses: Annotated[int, Figure("accesses dispatched per cycle", _WIDTH)] = 0
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     load_starts: Annotated[tuple[tuple[str, ...], ...], Figure("address ports of load pipes", PortGroups())] = ()
 
@@ -522,8 +524,6 @@ class LineParameters:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
         whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
-        grouped_stores: so many vector stores or more without a load between them cost half a cycle, beside twice as
-            many loads; 0 for none.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
@@ -531,7 +531,6 @@ class LineParameters:
     whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
-    grouped_stores: Annotated[int, Figure("stores in a group that delay loads", Integer(0, 64))] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ typedef struct {
 } Link;
 
 typedef struct {
-    int32_t instruction, load_low, load_high, store_low, store_high, single, longer, place, stride, size;
+    int32_t instruction, load_low, load_high, store_low, store_high, single, place, stride, size;
 } Access;
 
 typedef struct {

@@ -434,7 +434,6 @@ static void place_access(MicroOp *m, int32_t kind, const Access *own)
     if (stores && own->single)
         m->ports &= -m->ports;
     if (!stores) {
-        m->data += own->longer;
         m->place = own->place;
         m->stride = own->stride;
         m->size = own->size;

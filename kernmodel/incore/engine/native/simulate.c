@@ -944,7 +944,7 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (!plain && c->addressing && !accesses_fit(s)) {
+    if (by_port && c->addressing && !accesses_fit(s)) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
@@ -1476,9 +1476,9 @@ static int count_loads(Sim *s, const MicroOp *m)
     for (int32_t k = 0; k < c->slots; k++)
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
             for (int32_t g = 0; g < GROUPS; g++) {
-                const int own = m[u].load && !(m[u].ports & ~c->load_ports[g]);
-                s->loads_of[k * GROUPS + g] += own;
-                s->loading[k] |= own;
+                const int own = c->load_ports[g] ? m[u].load && !(m[u].ports & ~c->load_ports[g]) : m[u].ports & c->addressing;
+                s->loads_of[k * GROUPS + g] += own != 0;
+                s->loading[k] |= own != 0;
             }
     return 0;
 }
