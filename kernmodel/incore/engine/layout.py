@@ -74,8 +74,8 @@ class Core(NamedTuple):
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
-            those the one with the fewest, and if it has no room, nothing is dispatched in the cycle. What starts there
-            and takes longer keeps its port alone.
+            those the one with the fewest, and if accesses alone would overfill its scheduler, nothing is dispatched in
+            the cycle. What starts there and takes longer keeps its port alone.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop

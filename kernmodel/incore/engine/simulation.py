@@ -494,9 +494,9 @@ class Pipeline:
         return min((port for port in reversed(self.ports) if allowed >> port & 1), key=lambda port: counters[port])
 
     def _accesses_fit(self) -> bool:
-        """Whether what a cycle dispatches finds room where it accesses memory: it is dispatched as a whole."""
+        """Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone
+        would overfill a scheduler."""
         core, counters, loads = self.core, list(self.counters), [0] * len(self.core.most_loads)
-        coming: list[int] = []
         given = slot = 0
         k, taken = self.slots_issued % core.slots, self.slot_in_entry
         for issued in range(self.entries_issued, self.delivered):
@@ -512,11 +512,10 @@ class Pipeline:
                     if not microop.ports & core.addressing:
                         continue
                     port = self._port_of_access(microop.ports, given, counters)
-                    if not self._has_room(port, coming):
-                        return False
                     given |= 1 << port
                     counters[port] += 1
-                    coming.append(core.scheduler_of[port])
+                    if counters[port] > core.rooms[core.scheduler_of[port]]:
+                        return False
                 slot, k = slot + 1, (k + 1) % core.slots
             taken = 0
         return True

@@ -848,19 +848,19 @@ static int adds_loads(const Core *c, int32_t *loads, const int32_t *own)
     return 1;
 }
 
-/* Whether what a cycle dispatches finds room where it accesses memory: it is dispatched as a whole. */
+/* Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone would
+   overfill a scheduler. */
 static int accesses_fit(const Sim *s)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], room[SCHEDULERS], loads[GROUPS] = {0}, least = c->issue_width;
+    int32_t counters[PORTS], loads[GROUPS] = {0}, near = 0;
     for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
-        const int32_t own = s->room[c->scheduler_of[__builtin_ctz(rest)]];
-        least = own < least ? own : least;
+        const int32_t port = __builtin_ctz(rest);
+        near |= s->counters[port] + c->issue_width > c->rooms[c->scheduler_of[port]];
     }
-    if (least >= c->issue_width)
+    if (!near)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
-    memcpy(room, s->room, sizeof room);
     uint32_t given = 0;
     int32_t k = s->slot_issuing, e = s->entry_issuing, left = s->entries[e].slots - s->slot_in_entry;
     int64_t entries = s->entries_delivered - s->entries_issued;
@@ -878,8 +878,7 @@ static int accesses_fit(const Sim *s)
                 continue;
             const int32_t port = port_of_access((uint32_t)s->ops[u].ports, given, counters);
             given |= 1u << port;
-            counters[port]++;
-            if (!room[c->scheduler_of[port]]--)
+            if (++counters[port] > c->rooms[c->scheduler_of[port]])
                 return 0;
         }
         k = k + 1 == c->slots ? 0 : k + 1;
