@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from unittest.mock import patch
 from types import SimpleNamespace
 from typing import Any
 
@@ -249,11 +250,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_blocks_of_the_matrix_product_are_near_the_best_simulated(
     folder: Path, matmul_listing: str, caches: tuple[int, int, int], sizes: tuple[int, int, int]
 ) -> None:
-    """All block sizes in whole lines, simulated access by access: none is more than 5 % faster than ours."""
+    """All block sizes in whole lines, simulated access by access: none is more than 5 % faster than ours. What saves
+    less than is recommended counts here, too: cycles of short rows, which the reference leaves out, are part of it."""
     n, m, k = sizes
     machine = made_machine(folder, *(64 * lines for lines in caches))
     request = KernelRequest("matmul", machine, {"N": n, "M": m, "K": k})
-    answer = blocking(request, CodeRequest(asm=matmul_listing))
+    with patch("kernmodel.studies.blocking.candidates.GAIN", 1e-3):
+        answer = blocking(request, CodeRequest(asm=matmul_listing))
     extents = loop_extents(answer.before.nest, answer.before.sizes)
     ours: Blocks = answer.candidates[0].blocks if answer.candidates else {}
     assert extents == {"j": m, "k": k, "i": n}
