@@ -8,6 +8,7 @@ pint. A test holds the table against pint.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from kernmodel.errors import InputError, UsageError
@@ -134,6 +135,15 @@ def plain_number(text: str) -> float:
     if not text.isascii() or "_" in text:
         raise ValueError(f"{text!r} is no number")
     return float(text)
+
+
+def positive_number(text: str) -> float | None:
+    """A positive finite number, None for anything else: what files of measurements have where one is missing."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) and value > 0 else None
 
 
 TIME_UNITS = ("cy/CL", "cy/It", "It/s", "LUP/s", "FLOP/s", "s")

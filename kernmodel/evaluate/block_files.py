@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from math import isfinite
 
 from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
 from kernmodel.evaluate.crossing import noted
 from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock
 from kernmodel.isa.model import Notion
+from kernmodel.units import positive_number
 from kernmodel.value_types import dataclass
 
 Row = Mapping[str, str]
@@ -194,7 +194,9 @@ def _block(line: int, row: Row, form: _Form, variant: _Variant, reference: str, 
     Raises:
         ValueError: no code, no core, or no positive reference.
     """
-    numbers = {name: value for name, column in variant.columns.items() if (value := _number(row.get(column, "")))}
+    numbers = {
+        name: value for name, column in variant.columns.items() if (value := positive_number(row.get(column, "")))
+    }
     code = row.get(variant.code, "").strip()
     name = core or row.get("arch", "").strip()
     if not code or not name:
@@ -216,15 +218,6 @@ def _block(line: int, row: Row, form: _Form, variant: _Variant, reference: str, 
         sane=form.sane(row),
         crossing=noted(row.get(form.note, "")) if form.note else None,
     )
-
-
-def _number(text: str) -> float | None:
-    """A positive number, None for anything else."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) and value > 0 else None
 
 
 def _notion(text: str) -> Notion | None:

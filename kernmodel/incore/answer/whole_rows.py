@@ -10,6 +10,8 @@ between rows.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from kernmodel.code.model import AssemblyLoop, Way
 from kernmodel.incore.answer.components import PIPELINE, Table, row_of
 from kernmodel.incore.engine.analyser import Analyser
@@ -33,10 +35,14 @@ class RowTimer:
         """
         self._loop, self._analyser, self._table = loop, analyser, table
         self._rows = {i: row_of(i, table) for i in loop.instructions}
-        body = analyser.lower(loop.instructions, [self._rows[i] for i in loop.instructions])
-        self._feeds = bool(body.look.links)
         self._most = 1 + int(_WINDOWS * window / max(slots, 1.0))
         self._known: dict[tuple[Way, int, int], float | None] = {}
+
+    @cached_property
+    def _feeds(self) -> bool:
+        """Whether stores of the loop feed loads of it."""
+        body = self._loop.instructions
+        return bool(self._analyser.lower(body, [self._rows[i] for i in body]).look.links)
 
     def passes(self, wanted: int) -> int:
         """How many passes of a row of so many are simulated: more change nothing of what rows have in common."""

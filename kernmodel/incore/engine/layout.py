@@ -39,7 +39,7 @@ TICKS = 64
 """Parts of a cycle in which measured throughputs are counted."""
 COMPUTED, LOADED = 1, 2
 """Where a third vector comes from."""
-LOAD, STORE, ADDRESS = 1, 2, 3
+LOAD, STORE = 1, 2
 """Of which accesses a µop is the data path."""
 ON, PASSES, LINES = 1, 2, 4
 """What ends the delivery of a cycle with `Core.line_fetch`, as bits: its width alone; a pass; a line of code."""
@@ -566,10 +566,7 @@ def header() -> str:
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
     lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS}, TICKS = {TICKS} }};"]
-    lines += [
-        f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};",
-        f"enum {{ LOAD = {LOAD}, STORE = {STORE}, ADDRESS = {ADDRESS} }};",
-    ]
+    lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
     for struct, number in _STRUCTS:

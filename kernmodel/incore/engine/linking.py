@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.dependences.addresses import Forwarding
-from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, STORE, TICKS, Access, Entry, MicroOp, UopTraits, Wait
+from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, TICKS, Access, Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
@@ -256,7 +256,7 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
         made = made._replace(load=1)
     if own.vectors or own.third or own.blocks:
         made = made._replace(registers=own.vectors, third=int(own.third > 0), blocks=own.blocks)
-    if access is None or own.access not in (LOAD, STORE):
+    if access is None or not own.access:
         return made
     if own.access == LOAD:
         made = made._replace(place=access.place, stride=access.stride, size=access.size)

@@ -325,10 +325,11 @@ class Pipeline:
             microop = self.microops[x.id % self.core.microops]
             wanted = {port for port in self.ports if microop.ports >> port & 1}
             able = unused & ({x.port} if _starts_anywhere(microop, addressing) else wanted)
-            if not able or (_takes_all(x, microop, addressing) and able != wanted):
+            takes_all = _takes_all(x, microop, addressing)
+            if not able or (takes_all and able != wanted):
                 break
             port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)
-            unused -= able if _takes_all(x, microop, addressing) else {port}
+            unused -= able if takes_all else {port}
             if self._can_dispatch(x, microop, port):
                 self.counters[x.port] -= 1
                 self.counters[port] += 1

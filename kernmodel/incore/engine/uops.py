@@ -24,7 +24,7 @@ from kernmodel.incore.dependences.data_flow import (
     sources_of,
     targets_of,
 )
-from kernmodel.incore.engine.layout import ADDRESS, LOAD, STORE, TICKS, UopTraits, port_mask
+from kernmodel.incore.engine.layout import LOAD, STORE, TICKS, UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import InstructionData
@@ -78,8 +78,8 @@ class Uop(NamedTuple):
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
-        if core.by_port or core.memory.placed:
-            access = {"load": LOAD, "store data": STORE, "store address": ADDRESS}.get(self.role, 0)
+        if (core.by_port or core.memory.placed) and self.role in ("load", "store data"):
+            access = LOAD if self.role == "load" else STORE
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
         elif self.role in ("store address", "store data") and core.store_scheduler:

@@ -458,7 +458,7 @@ class ZenMemoryParameters:
         value_ports: groups of ports that bring vectors to the store pipes.
         loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
         most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them;
-            most_accesses: addresses of loads and stores, 0 for any number. Both only with load_starts.
+            most_accesses: addresses of loads and stores, 0 for any number, with load_starts only.
         passed_bytes: size of the vectors that take two passes through a pipe.
         load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
             load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one

@@ -458,7 +458,7 @@ static int write_microops(Linker *l)
         *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
                        ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0, 0, is->vectors, is->third > 0, is->blocks,
                        .load = is->access == LOAD};
-        if (ported && (is->access == LOAD || is->access == STORE) && b->accesses && b->accesses[own->owner])
+        if (ported && is->access && b->accesses && b->accesses[own->owner])
             place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)
             add_waits(b, joins + first[k], first[k + 1] - first[k]);

@@ -368,12 +368,13 @@ static void dispatch_in_order(Sim *s)
             break;
         const Op *m = x->op;
         const uint32_t able = unused & (starts_anywhere(s->core, m->ports) ? 1u << x->port : (uint32_t)m->ports);
-        if (!able || (takes_all(s, x, m) && able != (uint32_t)m->ports))
+        const int all = takes_all(s, x, m);
+        if (!able || (all && able != (uint32_t)m->ports))
             break;
         const int32_t port = s->core->ordered_pipes       ? 31 - __builtin_clz(able)
                              : able >> x->port & 1 ? x->port
                                                    : __builtin_ctz(able);
-        unused &= takes_all(s, x, m) ? ~able : ~(1u << port);
+        unused &= all ? ~able : ~(1u << port);
         if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);

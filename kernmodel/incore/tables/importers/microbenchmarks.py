@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, Location, Note
@@ -19,6 +18,7 @@ from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.incore.tables.timed import Timing
 from kernmodel.schema.document import FileKind, read_text
+from kernmodel.units import positive_number
 from kernmodel.value_types import dataclass
 
 _FILE = FileKind("file of measured instructions", "docs/microarchitectures.md", InstructionTableError)
@@ -138,19 +138,11 @@ def _reading(
     times: tuple[str | None, str | None],
 ) -> _Reading:
     """A reading by the texts of its throughput and latency; left out where one is no positive number."""
-    cycles = [None if text is None else _cycles(text) for text in times]
+    cycles = [None if text is None else positive_number(text) for text in times]
     for text, value in zip(times, cycles, strict=True):
         if text is not None and value is None:
             wanted = f"is left out: its time is {text[:20]!r}, not a positive number of cycles"
     return _Reading(line, name, mnemonic, wanted, cycles[0], cycles[1])
-
-
-def _cycles(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) and value > 0 else None
 
 
 def _operands_of(words: Sequence[str]) -> Sequence[Sequence[str]] | str:
