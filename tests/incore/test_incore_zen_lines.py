@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.model import Why
+from kernmodel.report.text.reasons import reason_text
 
 LOOPS = {
     # four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line
@@ -90,3 +93,12 @@ def test_zen_accesses_the_cache_twice_across_32_bytes(code: str, cycles: float) 
         block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN", Settings()), Settings("loop", offset=0)
     )
     assert found.prediction == pytest.approx(cycles, rel=0.015)
+
+
+def test_zen_says_which_loads_cross_32_bytes() -> None:
+    loop = block_of_bytes(bytes.fromhex("c5fd10440608c5fd104c0608c5fd10540628c5fd105c06184883c0204839d072df"), file="x")
+    core = Core.open("ZEN", Settings())
+    costs = explain(analyse_block(loop, core, Settings("loop", offset=0)), core).mechanisms
+    assert [reason_text(cost.reason) for cost in costs if cost.reason.why is Why.ACROSS_LINES] == [
+        "4× vmovupd cross multiples of 32 bytes"
+    ]
