@@ -48,14 +48,16 @@ from kernmodel.value_types import dataclass
 MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
 TIMED = MICROCODE + ", and the reciprocal throughput that InstLatx64 measured"
 INTEGER = SOURCE + "; ports of integer µops from LLVM's model of the core"
+EXTENSION = INTEGER + ", one behind a load, which takes a cycle longer for it"
 DIVIDER = SOURCE + "; divider occupancy from InstLatx64"
 IDIOM = SOURCE + "; dependency-breaking on equal registers (LLVM's models of znver1 to znver3)"
 NEIGHBOUR = "uops.info measurements of Zen 3 (Abel, Reineke, ASPLOS 2019), as of 2026"
-_TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE, "t": TIMED, "o": IDIOM}
+_TAGS = {"u": SOURCE, "i": INTEGER, "e": EXTENSION, "d": DIVIDER, "m": MICROCODE, "t": TIMED, "o": IDIOM}
 SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items()}}
 
 _RESOURCE = re.compile(r"Zn\d?(ALU|AGU|FPU?|BRU|Divider)(\d*)")
 _ELIMINATED = re.compile(r"(mov [re]?(?:r64,r64|r32,r32)|v?mov(?:ap[sd]|up[sd]|dq[au]) [xy]mm,[xy]mm)")
+_EXTENDED = re.compile(r"mov(sxd?)? r\w+,m\d+")
 _VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
 _MICROCODE_UOPS = 8
 
@@ -236,10 +238,22 @@ def _fill_ports(
         return _doubled(row, twin)
     cost = costs.get(form)
     uses = _core_ports(cost, row) if cost is not None and row.uops <= _MICROCODE_UOPS else ()
+    if not uses and row.ports and row.uops <= len(row.ports):
+        return _extended(row, costs)
     if not uses:
-        pure_memory = row.ports and row.uops <= len(row.ports)
-        return row if pure_memory else _from(row, MICROCODE)
+        return _from(row, MICROCODE)
     return _from(replace(row, ports=uses + row.ports), INTEGER)
+
+
+def _extended(row: InstructionData, costs: Mapping[str, Cost]) -> InstructionData:
+    """A load or store alone. Loads that take a cycle longer than others have the operation of their register form
+    behind them, which extends the sign of what was loaded or puts it beside the other bytes of the register.
+    """
+    form = row.form.removesuffix(INDEXED)
+    cost = costs.get(form.replace(",m", ",r"))
+    if not _EXTENDED.fullmatch(form) or row.default_latency == 0 or cost is None:
+        return row
+    return _from(replace(row, ports=_core_ports(cost, row) + row.ports), EXTENSION)
 
 
 def _fill_indexed(
