@@ -235,7 +235,7 @@ def choose_fit(analysis: Analysis, told: Expectation) -> Choice:
 def _choice(analysis: Analysis, loops: list[LoopStrides], told: Expectation) -> Choice:
     """The one among these loops that executes the kernel."""
     own = _from_lines(loops, analysis.listing, told)
-    source, fits = _fitting(analysis.listing, own or loops, _sources(told), told.trip_count)
+    source, fits = _fitting(analysis, own or loops, _sources(told), told.trip_count)
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
     if own is not None and not own:
         notes = (*notes, *_from_other_lines(main, analysis.listing, told))
@@ -285,15 +285,18 @@ def _around(
 
 
 def _fitting(
-    listing: Listing, loops: list[LoopStrides], sources: tuple[_Source, ...], trip_count: int | None
+    analysis: Analysis, loops: list[LoopStrides], sources: tuple[_Source, ...], trip_count: int | None
 ) -> tuple[_Source, list[Fit]]:
     """The loops that work where the source does and fit the innermost of the sources that any fits (best: exactly).
 
-    Only where none is left, the work may differ: compilers fold it and move it out of the loop.
+    Where loops fit several sources exactly, those count that execute most: an inner loop that is unrolled in the
+    outer one often has a loop of its own for the last iterations of that. Only where none is left, the work may differ:
+    compilers fold it and move it out of the loop.
 
     Raises:
         AssemblyError: no loop fits.
     """
+    listing = analysis.listing
     every = [
         (source, [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None])
         for source in sources
@@ -301,9 +304,10 @@ def _fitting(
     working = [
         (source, [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]) for source, fits in every
     ]
-    for source, fits in working:
-        if any(fit.exact for fit in fits):
-            return source, fits
+    exact = [(source, fits) for source, fits in working if any(fit.exact for fit in fits)]
+    if exact:
+        (_, first), *others = exact
+        return next((one for one in others if _executes_most(analysis, one[1], first)), exact[0])
     for source, fits in working:
         if fits:
             return source, fits
@@ -311,6 +315,32 @@ def _fitting(
         if fits:
             return source, fits
     raise _nothing_fits(listing, loops, sources[0])
+
+
+def _executes_most(analysis: Analysis, fits: Sequence[Fit], others: Sequence[Fit]) -> bool:
+    """Whether `fits` execute more than twice as many iterations of the source as `others` in the innermost loop around
+    both, as far as all passes are known: versions of one loop execute all of them, or as good as all."""
+    done, rest = _executed(analysis, fits), _executed(analysis, others)
+    shared = [around for around in done if around in rest]
+    return bool(shared) and done[shared[0]] > 2 * rest[shared[0]]
+
+
+def _executed(analysis: Analysis, fits: Sequence[Fit]) -> dict[int | None, int]:
+    """Iterations of the source that these loops execute each time that a loop around them (None: the function) does, of
+    those around all of them and from within; empty where the passes of one are not known."""
+    loops = {loop.number: loop for loop in analysis.flow.loops}
+    found: list[dict[int | None, int]] = []
+    for fit in (one for one in fits if one.exact):
+        loop, passes, done = fit.strides.loop, fit.strides.passes, fit.iterations
+        found.append({})
+        while passes is not None:
+            done *= passes
+            found[-1][loop.parent] = done
+            if loop.parent is None:
+                break
+            loop = loops[loop.parent]
+            passes = loop_strides(analysis, loop).passes
+    return {around: sum(one[around] for one in found) for around in found[0] if all(around in one for one in found)}
 
 
 def _work_note(item: _Balance, source: _Source) -> Note:

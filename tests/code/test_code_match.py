@@ -214,6 +214,45 @@ def test_inner_loop_that_is_unrolled_entirely(flags: str) -> None:
     assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
 
 
+UNROLLED_AND_REST = """
+k:
+    vmovupd (%rdi), %ymm0
+    xorl %eax, %eax
+.L6:
+    vbroadcastsd (%rsi,%rax,8), %ymm1
+    vbroadcastsd 8(%rsi,%rax,8), %ymm2
+    vfmadd231pd (%rdx), %ymm1, %ymm0
+    vfmadd231pd 32(%rdx), %ymm2, %ymm0
+    vmovupd %ymm0, (%rdi)
+    addq $64, %rdx
+    addq $2, %rax
+    cmpq $8, %rax
+    jne .L6
+    vmovsd (%rsi,%rax,8), %xmm1
+    xorl %eax, %eax
+.L3:
+    vmovsd (%rdx,%rax,8), %xmm0
+    vfmadd213sd (%rdi,%rax,8), %xmm1, %xmm0
+    vmovsd %xmm0, (%rdi,%rax,8)
+    addq $1, %rax
+    cmpq $4, %rax
+    jne .L3
+    ret
+"""
+
+
+def test_of_an_unrolled_inner_loop_and_a_loop_for_the_rest_the_one_that_executes_most_is_taken() -> None:
+    """Of nine steps of k, the loop over k executes eight, and the loop over i, which fits further in, the last."""
+    inner = (read("a", 0, k=8), read("b", 8, k=32), read("c", 8, k=0), write("c", 8, k=0))
+    over_k = OuterLoop("k", (read("a", 8, i=0), read("b", 32, i=8), read("c", 0, i=8), write("c", 0, i=8)))
+    work = ExpectedWork({"add": 1, "mul": 1})
+    told = Expectation(inner, outer=(over_k,), work=work, variable="i", trip_count=4)
+    found = choose_loop(read_listing(UNROLLED_AND_REST, "k.s"), told)
+    assert (found.label, found.iterations_per_pass, found.variable) == (".L6", 8, "k")
+    fewer = UNROLLED_AND_REST.replace("cmpq $8", "cmpq $2")
+    assert choose_loop(read_listing(fewer, "k.s"), told).label == ".L3"
+
+
 def test_collapsed_loops_are_said_to_be_so() -> None:
     source = (
         "void k(double (*restrict a)[4],double (*restrict b)[4])"

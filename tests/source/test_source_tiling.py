@@ -315,6 +315,14 @@ for (int k = 0; k < N; ++k) {
     assert written.endswith("        }\n    d[k] = a[k][0][0];\n}\n".replace("        }", "            }"))
 
 
+def test_loops_over_blocks_stand_in_the_order_of_the_blocks() -> None:
+    nest = load_kernel("matmul", {"N": 9, "M": 9, "K": 9})
+    for blocks in ({"k": 2, "i": 4}, {"i": 4, "k": 2}):
+        written = parse_kernel(tiled_source(nest, blocks), "k.c", {"N": 9, "M": 9, "K": 9})
+        assert [loop.variable for loop in written.loops] == [f"{name}_block" for name in blocks] + ["j", "k", "i"]
+        assert meaning(written) == meaning(tile(nest, blocks))
+
+
 @pytest.mark.parametrize(("function", "number"), [("f", 1), ("f", 2), ("g", 1)])
 def test_one_nest_of_several_is_rewritten(function: str, number: int) -> None:
     loops = "    for (int j = 0; j < N; ++j)\n        for (int i = 0; i < N; ++i)\n            a[j][i] = {};\n"

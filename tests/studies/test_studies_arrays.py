@@ -14,6 +14,7 @@ from kernmodel.code.match import choose_loop
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import UsageError
 from kernmodel.incore.core import Core, Settings, predictions_placed
+from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
 from kernmodel.source.load import load_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.arrays import array_places
@@ -99,6 +100,32 @@ def test_crossing_rows_take_as_long_as_was_measured() -> None:
     places = array_places(loop, nest, 64, None, {})
     (cycles,) = predictions_placed(loop, core, settings, [places.taken])
     assert 2 * cycles == pytest.approx(6.03, rel=0.05)
+
+
+KEPT = STENCIL.replace(".L2:\n", ".L2:\n    leaq 1688(%rdx), %r8\n    {keep}\n").replace(
+    "vaddpd 1688(%rdx,%rax)", "{load}\n    vaddpd (%r8,%rax)"
+)
+
+
+@pytest.mark.parametrize(
+    ("keep", "load"),
+    [("movq %r8, -8(%rsp)", "movq -8(%rsp), %r8"), ("vmovq %r8, %xmm16", "vmovq %xmm16, %r8")],
+)
+def test_loads_by_a_base_that_each_pass_loads_anew_cross_lines_too(keep: str, load: str) -> None:
+    """gcc keeps bases of a stencil of 27 points on the stack and in vector registers: 12 of its loads crossed none."""
+    listing = read_listing(KEPT.format(keep=keep, load=load), "stencil.s", isa_name="x86-64")
+    nest = load_kernel("stencil", SIZES)
+    loop = choose_loop(listing, expectation(nest, SIZES))
+    places = array_places(loop, nest, 64, None, {}).taken
+    (number,) = (n for n, one in enumerate(loop.instructions) if "(%r8,%rax)" in one.text)
+    body = BodyAccesses([address_step(one) for one in loop.instructions])
+    assert number in places.starts
+    assert [one.stride for one in body.moving(places.strides)[0] if one.instruction == number] == [32]
+    settings = Settings(notion="loop")
+    told, untold = predictions_placed(
+        loop, Core.open("ZEN4", settings), settings, [places, places._replace(strides={})]
+    )
+    assert told > untold
 
 
 @pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")

@@ -331,18 +331,29 @@ class BodyAccesses:
             self._steady = _accesses(self.steps)
         return self._steady
 
-    def moving(self) -> tuple[list[MovingAccess], list[MovingAccess]]:
-        """The loads and the stores whose addresses move by the same number of bytes from pass to pass."""
+    def moving(self, told: Mapping[int, int] | None = None) -> tuple[list[MovingAccess], list[MovingAccess]]:
+        """The loads and the stores whose addresses move by the same number of bytes from pass to pass.
+
+        Args:
+            told: bytes per pass by instruction, for those of which the body does not tell it: a base for which no
+                register is left is loaded in each pass, from the stack or a vector register, and stays the same.
+        """
+        loads, stores, strides = self.steady()
+        if told:
+            return _moving(loads, strides, told), _moving(stores, strides, told)
         if self._moving is None:
-            loads, stores, strides = self.steady()
-            self._moving = _moving(loads, strides), _moving(stores, strides)
+            self._moving = _moving(loads, strides, {}), _moving(stores, strides, {})
         return self._moving
 
 
-def _moving(accesses: Sequence[_Access], strides: Mapping[str, Linear | None]) -> list[MovingAccess]:
+def _moving(
+    accesses: Sequence[_Access], strides: Mapping[str, Linear | None], told: Mapping[int, int]
+) -> list[MovingAccess]:
     found = []
     for access in accesses:
         stride = _stride(access, strides)
+        if stride is None and access.place[0] in told:
+            stride = Linear(told[access.place[0]])
         if stride is not None and not stride.terms:
             terms = access.address.terms
             still = [name for name, factor in terms if factor == 1 and name not in strides]

@@ -34,12 +34,15 @@ class Places(NamedTuple):
         base: of arrays that an index moves along, from a base that the loop leaves alone.
         starts: by instruction, the address that its access has in the first pass, each of the times (up to 64) that the
             loop is entered; of instructions that are not here, `base` or the alignment with the fewest crossings holds.
+        strides: by instruction, bytes that its access moves per pass; of instructions that are not here, what the body
+            by itself says.
         in_page: by instruction, where its access begins in the first pass, modulo a page of 4096 bytes and counted from
             one place for all of them; loads that are not here wait for no store to another address.
     """
 
     base: int = 0
     starts: Mapping[int, Sequence[int]] = _NOWHERE
+    strides: Mapping[int, int] = NO_PAGES
     in_page: Mapping[int, int] = NO_PAGES
 
 
@@ -66,7 +69,7 @@ def split_loads(accesses: BodyAccesses, parameters: LoadParameters, places: Plac
         return {}
     alike: dict[object, list[MovingAccess]] = {}
     shares: dict[int, float] = {}
-    for load in accesses.moving()[0]:
+    for load in accesses.moving(places.strides)[0]:
         if load.size in costs and load.instruction in places.starts:
             shares[load.instruction] = _crossing(load, places.starts[load.instruction], line).bit_count() / PHASES
         elif load.size in costs:
@@ -94,7 +97,7 @@ def placed_accesses(
         accesses: of the body; parameters: of the core, with its cache line; places: where the arrays lie.
         crossing: whether loads across lines keep their port longer.
     """
-    (loads, stores), line = accesses.moving(), parameters.line_bytes
+    (loads, stores), line = accesses.moving(places.strides), parameters.line_bytes
     if line is None:
         return []
     begins = {load.instruction: places.starts[load.instruction] for load in loads if load.instruction in places.starts}
@@ -229,7 +232,7 @@ def slow_accesses(
         accesses: of the body; general: instructions that store from general-purpose registers, two of which go to one
             line in a cycle; lines: of the core; places: where the arrays lie.
     """
-    loads, stores = accesses.moving()
+    loads, stores = accesses.moving(places.strides)
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
     slow: dict[int, list[int]] = {}
     both = [(load, lines.of_load(load.size), False) for load in loads]

@@ -21,7 +21,7 @@ from kernmodel.source.emit.loop_headers import (
 )
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import Loop, LoopNest
-from kernmodel.source.nest.tiling import block_variables, check_blocks, tile
+from kernmodel.source.nest.tiling import block_variables, blocked_loops, check_blocks, tile
 from kernmodel.source.text import function_bodies, without_comments
 from kernmodel.value_types import dataclass
 
@@ -126,7 +126,7 @@ def _rewritten(nest: LoopNest, first: int, blocks: Mapping[str, int], variables:
         UnsupportedKernelError: a header that does not stand in the text as such.
     """
     bare = without_comments(nest.text)
-    chosen = [loop for loop in nest.loops[first:] if loop.variable in blocks]
+    chosen = blocked_loops(nest, blocks)
     headers = [read_header(loop, nest, bare) for loop in chosen]
     names = _names(nest, chosen, variables)
     outer, edits = list[str](), list[Edit]()

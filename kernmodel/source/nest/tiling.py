@@ -55,8 +55,9 @@ def band(nest: LoopNest) -> Band:
 def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
     """The nest with these loops cut into blocks of so many *iterations* (block size × |step| in the variable).
 
-    The loops over blocks stand outside the band, in the order of the nest, whatever the order of `blocks`. The text of
-    the nest stays that of the user: `tiled_source` gives the other one.
+    The loops over blocks stand outside the band, in the order of `blocks`: loops of the band may be permuted freely,
+    and so may the loops over their blocks. The text of the nest stays that of the user: `tiled_source` gives the other
+    one.
 
     Raises:
         UsageError: a loop that the nest lacks (names those it has), or that may not be blocked (says why); a block size
@@ -66,8 +67,7 @@ def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
     names = block_variables(nest)
     outer = [
         replace(loop, variable=names[loop.variable], step=loop.step * blocks[loop.variable])
-        for loop in nest.loops[first:]
-        if loop.variable in blocks
+        for loop in blocked_loops(nest, blocks)
     ]
     inner = [
         _within_block(loop, names[loop.variable], blocks[loop.variable]) if loop.variable in blocks else loop
@@ -80,6 +80,12 @@ def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
         accesses=tuple(_moved_in(access, first, len(outer)) for access in nest.accesses),
         between=tuple((depth + (len(outer) if depth > first else 0), place) for depth, place in nest.between),
     )
+
+
+def blocked_loops(nest: LoopNest, blocks: Mapping[str, int]) -> list[Loop]:
+    """The loops that are cut into blocks, in the order in which the loops over their blocks stand."""
+    loops = {loop.variable: loop for loop in nest.loops}
+    return [loops[name] for name in blocks]
 
 
 def _divided(parallel: Parallel, first: int, blocked: int) -> Parallel:

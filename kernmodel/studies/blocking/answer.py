@@ -71,7 +71,7 @@ class Candidate:
     """One way to block the nest.
 
     Attributes:
-        blocks: block size in iterations by loop, outermost first.
+        blocks: block size in iterations by loop, in the order in which the loops over blocks stand, outermost first.
         cache: the cache that the block size is made for; limit: the condition that it comes from.
         traffic: of the blocked nest; halo_share: lines from memory that only the borders of blocks cause, as a share of
             all lines from memory.
@@ -128,4 +128,9 @@ class BlockingAnswer:
     @property
     def swept_loop(self) -> str:
         """The loop whose block size `sweep` varies: the innermost blocked one of the best candidate, "" without one."""
-        return list(self.candidates[0].blocks)[-1] if self.candidates else ""
+        return innermost(self.before, self.candidates[0]) if self.candidates else ""
+
+
+def innermost(before: EcmAnswer, candidate: Candidate) -> str:
+    """The blocked loop that stands furthest in: its blocks are the runs that streams come in."""
+    return next(loop.variable for loop in reversed(before.nest.loops) if loop.variable in candidate.blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from math import ceil, inf
 
 from kernmodel.studies.blocking.answer import BlockLimit, Candidate, MemoryRun
@@ -104,7 +105,9 @@ def _by_conditions(modeller: Modeller, shapes: Iterable[Shape]) -> list[Shape]:
 
 
 def _neighbours(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
-    """Shapes that differ in one loop: one block less, one more, a third more of them."""
+    """Shapes that differ in the order of the loops over blocks, or in one loop: one block less, one more, a third more
+    of them."""
+    yield from _orders(shape)
     for loop, size in shape.blocks.items():
         count = ceil(extents[loop] / size)
         for other in (count - 1, count + 1, ceil(count * 4 / 3)):
@@ -123,8 +126,16 @@ def _sizes(shape: Shape) -> tuple[tuple[str, int], ...]:
     return tuple(shape.blocks.items())
 
 
+def _orders(shape: Shape) -> Iterator[Shape]:
+    """The same blocks with the loops over them in every other order, so that something else passes between two uses."""
+    for order in permutations(shape.blocks.items()):
+        if order != tuple(shape.blocks.items()):
+            yield replace(shape, blocks=dict(order))
+
+
 def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
-    """Smaller blocks of the same form, and blocks that differ by a step in one loop."""
+    """The same blocks in another order, smaller ones of the same form, and blocks that differ by a step in one loop."""
+    yield from _orders(shape)
     for share in SMALLER:
         yield replace(shape, blocks={loop: grain.down(loop, ceil(size * share)) for loop, size in shape.blocks.items()})
     for loop, size in shape.blocks.items():

@@ -18,7 +18,7 @@ from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.tiling import Band, band
-from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
+from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential, innermost
 from kernmodel.studies.blocking.candidates import candidate, ranked
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
 from kernmodel.studies.blocking.modelling import Modelled, Modeller
@@ -206,7 +206,7 @@ def _is_sweep(before: EcmAnswer) -> bool:
 
 def _sweep(modeller: Modeller, best: Candidate) -> tuple[tuple[int, EcmPrediction], ...]:
     """The prediction over block sizes of the innermost blocked loop, the others as in the candidate."""
-    loop, model = list(best.blocks)[-1], modeller.simulated if modeller.is_small else modeller.full
+    loop, model = innermost(modeller.before, best), modeller.simulated if modeller.is_small else modeller.full
     return tuple((size, model({**best.blocks, loop: size}).prediction) for size in _block_sizes(modeller, loop))
 
 

@@ -74,8 +74,10 @@ def array_places(
         taken[name], free[name] = base, max(align or element, 1)
     may = {name: range(taken[name] % min(known, line), line, min(known, line)) for name, known in free.items()}
 
+    strides = {s.instruction: s.stride_bytes for s in loop.streams if s.stride_bytes and s.reference.size_bytes}
+
     def at(bases: Bases, rest: int, page: Mapping[int, int] = NO_PAGES) -> Places:
-        return Places(rest, _starts(loop, bases, line), page)
+        return Places(rest, _starts(loop, bases, line), strides, page)
 
     rest = range(base % min(align or element, line), line, min(align or element, line))
     layouts = dict.fromkeys((tuple(bases.items()), base) for bases in _layouts(loop, taken, may, line))
