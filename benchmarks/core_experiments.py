@@ -1,5 +1,6 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
-ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and additions, accesses of 512 bits, address generators.
+ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and
+additions, accesses of 512 bits, address generators.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
