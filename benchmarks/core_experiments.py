@@ -144,7 +144,7 @@ def _destinations() -> Iterator[Experiment]:
 
 
 def _blends_and_turns() -> Iterator[Experiment]:
-    """Blends by a third vector beside what takes a path of stored vectors; two operations in turn or behind one another."""
+    """Blends by a third vector beside what takes a path of stored vectors; two operations in turn or one by one."""
     for count in (2, 4, 6):
         blends = [f"vblendvpd ymm{n}, ymm13, ymm14, ymm15" for n in range(count)]
         for name, last in (("a store", "vmovupd [rdx], ymm15"), ("a move to r10", "vmovq r10, xmm15")):
