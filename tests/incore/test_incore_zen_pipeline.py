@@ -226,6 +226,17 @@ def test_a_destination_that_is_read_beside_two_vectors_is_a_third_vector(code: s
     assert cycles(code) == pytest.approx(measured, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        ("c5f442c9c5f445cec5f442c9c5f445ce48ffc975eb", 1.0),  # twice kandnw k1,k1,k1 and korw k1,k1,k6
+        ("c5f446c9c5f441cec5f446c9c5f441ce48ffc975eb", 4.0),  # twice kxnorw k1,k1,k1 and kandw k1,k1,k6
+    ],
+)
+def test_a_mask_cleared_by_itself_waits_for_nothing_one_that_is_set_does(code: str, measured: float) -> None:
+    assert cycles(code) == pytest.approx(measured, rel=0.02)
+
+
 _NARROWED = "62f1fd485a044262f1fd485a4c420162f3fd481ac10162f17c481104014883c0404839c675da"
 """Two vcvtpd2ps ymm,m512, vinsertf64x4 and a store of 512 bits: 3.32 to 3.34 cycles measured on Zen 4."""
 
