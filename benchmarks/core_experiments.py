@@ -1,6 +1,6 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
 ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and
-additions, accesses of 512 bits, address generators.
+additions or what else reads three vectors, accesses of 512 bits, address generators.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
@@ -97,6 +97,7 @@ def experiments() -> Iterator[Experiment]:
     yield from _multiplied()
     yield from _dispatched()
     yield from _stored()
+    yield from _destinations()
     yield from _wide()
     for count in (2, 3, 4, 5, 7):
         for offset in (0, 56):
@@ -150,6 +151,36 @@ def _stored() -> Iterator[Experiment]:
             yield Experiment("stored", f"4 chains of {steps}, {name}", (*begin, *chains, *stores))
 
 
+def _destinations() -> Iterator[Experiment]:
+    """Operations that read their destination beside two vectors, none of which was just computed, and stores."""
+    operations = {
+        "vpternlogd": "vpternlogd ymm{}, ymm14, ymm15, 150",
+        "vpaddd into a mask's rest": "vpaddd ymm{}{{k1}}, ymm14, ymm15",
+        "vpaddd that clears the rest": "vpaddd ymm{}{{k1}}{{z}}, ymm14, ymm15",
+    }
+    for name, operation in operations.items():
+        for count in (2, 4):
+            lines = [line for n in range(count) for line in (f"vmovapd ymm{n}, ymm14", operation.format(n))]
+            yield Experiment("destinations", f"{count} {name}, a store", (*lines, "vmovupd [rdx], ymm15"))
+    fused = [line for n in range(2) for line in (f"vmovapd ymm{n}, ymm14", f"vfmadd231pd ymm{n}, ymm14, ymm15")]
+    others = [line for n in (2, 3) for line in (f"vmovapd ymm{n}, ymm14", operations["vpternlogd"].format(n))]
+    yield Experiment("destinations", "2 fused, 2 vpternlogd", (*fused, *others))
+    yield from _blends_and_turns()
+
+
+def _blends_and_turns() -> Iterator[Experiment]:
+    """Blends by a third vector beside what takes a path of stored vectors; two operations in turn or one by one."""
+    for count in (2, 4, 6):
+        blends = [f"vblendvpd ymm{n}, ymm13, ymm14, ymm15" for n in range(count)]
+        for name, last in (("a store", "vmovupd [rdx], ymm15"), ("a move to r10", "vmovq r10, xmm15")):
+            yield Experiment("blends", f"{count} vblendvpd, {name}", (*blends, last))
+    shuffle, add, multiply = (f"{name} ymm{{}}, ymm14, ymm15" for name in ("vpshufb", "vpaddd", "vmulpd"))
+    for name, pair in (("vpshufb, vpaddd", (shuffle, add)), ("vmulpd, vpaddd", (multiply, add))):
+        turns = [pair[n % 2].format(n) for n in range(8)]
+        yield Experiment("turns", f"{name} in turn", tuple(turns))
+        yield Experiment("turns", f"{name}, four of each", (*turns[::2], *turns[1::2]))
+
+
 def _wide() -> Iterator[Experiment]:
     """Loads of 512 bits from lines and places between; what they and such stores leave of address generators."""
     load, store = "vmovupd zmm{}, [rdx+{}]", "vmovupd [rdx+512], zmm8"
@@ -188,7 +219,8 @@ def _address_generators() -> Iterator[Experiment]:
 
 def function(number: int, experiment: Experiment) -> str:
     """C that runs the loop so often and returns ticks."""
-    body = "".join(f'"{line}\\n"\n' for line in experiment.text(around=True).splitlines())
+    text = experiment.text(around=True).replace("{", "%{").replace("}", "%}")
+    body = "".join(f'"{line}\\n"\n' for line in text.splitlines())
     return f"""
 uint64_t experiment{number}(char *memory, long passes)
 {{
@@ -226,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     table = InstructionTable.open(load_parameters(options.core))
     chosen = [own for own in experiments() if options.only in ("", own.heading)]
-    made = compiled("".join(function(number, own) for number, own in enumerate(chosen)), "-mavx512f")
+    made = compiled("".join(function(number, own) for number, own in enumerate(chosen)), "-mavx512vl")
     memory = ctypes.create_string_buffer(1 << 17)
     start = (ctypes.addressof(memory) + 4095) & ~4095
     cycle = cycle_ticks(made, options.samples)

@@ -6,7 +6,8 @@
 `measure` compiles `rows/rows.c` by gcc and clang at -O1 to -Ofast for SSE, AVX2 and AVX-512 and writes a line of JSON
 for each innermost loop: its bytes, its address modulo 64, cycles per pass, and the registers when it is entered, which
 tell where its data lie. Cycles are the difference of rows of about 12 and 6 KiB (less where there are more arrays), of
-random lengths, by the least tenth of 40 samples of a processor, where two rounds agree. `compare` sets the model of a
+random lengths, by the least tenth of 40 samples of a processor, where two rounds agree; samples beside which another
+thread of the core was busy do not count, as long as some sample before had none. `compare` sets the model of a
 core beside them; rows whose name's crc32 is divisible by three are left out, or with --aside all others are.
 """
 
@@ -58,6 +59,8 @@ _FORMATS = {
     "long": ("q", 1, 0),
 }
 _ROUNDS, _SAMPLES, _CALL_TICKS, _STEADY, _AGREE, _FEWEST = 6, 40, 90_000, 0.006, 0.01, 8
+_NUMBERS, _ALONE = 5, 1.1
+"""Of a sample; by how much a burst of operations may take longer than the shortest one without another thread."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ class Bench:
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", folder / "timer.so", FOLDER / "timer.c"], check=True)
         self.timer = ctypes.CDLL(str(folder / "timer.so"))
         self.memory = Memory()
+        self._shortest_burst = float("inf")
 
     def loop(self, function: Any, code: bytes, row: Row) -> dict[str, Any] | None:
         """The loop of a row that runs, without its time; None if it is not one without branches."""
@@ -183,7 +187,8 @@ class Bench:
         for number in range(_ROUNDS):
             self.timer.pin(sorted(os.sched_getaffinity(0))[0] if number == 0 else number % (os.cpu_count() or 1))
             times = max(2, _CALL_TICKS // max(1, self._samples(function, row, lengths, granule, 1, 3)[0][3]))
-            kept = [own for own in self._samples(function, row, lengths, granule, times, _SAMPLES) if _steady(own)]
+            steady = [own for own in self._samples(function, row, lengths, granule, times, _SAMPLES) if _steady(own)]
+            kept = self._alone(steady)
             if len(kept) < _FEWEST:
                 continue
             scaled = [sorted(2 * ADDITIONS * own[k] / (own[0] + own[1]) / times for own in kept) for k in (2, 3)]
@@ -196,10 +201,17 @@ class Bench:
     def _samples(
         self, function: Any, row: Row, lengths: tuple[int, int], granule: int, times: int, samples: int
     ) -> list[list[int]]:
-        ticks = (ctypes.c_uint64 * (4 * samples))()
+        ticks = (ctypes.c_uint64 * (_NUMBERS * samples))()
         numbers = [ctypes.c_long(own) for own in (*lengths, granule, times)]
         self.timer.sample(function, *numbers, self.memory.arrays(row), ctypes.c_long(samples), ticks)
-        return [list(ticks[4 * k : 4 * k + 4]) for k in range(samples)]
+        return [list(ticks[_NUMBERS * k : _NUMBERS * (k + 1)]) for k in range(samples)]
+
+    def _alone(self, samples: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+        """Those beside which no other thread of the core was busy: their burst was as short as any, in cycles."""
+        bursts = [own[4] / (own[0] + own[1]) for own in samples]
+        self._shortest_burst = min([self._shortest_burst, *bursts])
+        pairs = zip(samples, bursts, strict=True)
+        return [own for own, burst in pairs if burst <= self._shortest_burst * _ALONE]
 
 
 def _steady(sample: Sequence[int]) -> bool:

@@ -34,6 +34,20 @@ static uint64_t chain(void)
     return end - begin - (now() - end);
 }
 
+/* Ticks of passes of twelve operations that wait for nothing: a chain leaves room for another thread of the core, these
+   do not, so that it shows. */
+static uint64_t burst(void)
+{
+    uint64_t begin = now();
+    long passes = ADDITIONS / 8;
+    __asm__ volatile("1: lea 1(%%rsi), %%rax\n lea 1(%%rsi), %%rcx\n lea 1(%%rsi), %%rdx\n lea 1(%%rsi), %%r8\n"
+                     "lea 1(%%rsi), %%rax\n lea 1(%%rsi), %%rcx\n lea 1(%%rsi), %%rdx\n lea 1(%%rsi), %%r8\n"
+                     "lea 1(%%rsi), %%rax\n lea 1(%%rsi), %%rcx\n lea 1(%%rsi), %%rdx\n dec %0\n jne 1b"
+                     : "+r"(passes) : : "rax", "rcx", "rdx", "r8");
+    const uint64_t end = now();
+    return end - begin - (now() - end);
+}
+
 /* Rows a little shorter than the longest, at random, so that their end is not foreseen. */
 static long less(long granule)
 {
@@ -54,16 +68,20 @@ static uint64_t calls(Row row, long longest, long granule, long times, void **at
     return now() - begin;
 }
 
-/* Per sample: ticks of the chain before and after, of the shorter calls and of the longer ones. */
+/* Per sample: ticks of the chain before and after, of the shorter calls and of the longer ones, and of the longer one of
+   two bursts around them. */
 void sample(Row row, long shorter, long longer, long granule, long times, void **at, long samples, uint64_t *ticks)
 {
-    for (long n = 0; n < samples; n++, ticks += 4) {
+    for (long n = 0; n < samples; n++, ticks += 5) {
         ticks[0] = chain();
+        const uint64_t before = burst();
         const uint64_t same = seed;
         ticks[2] = calls(row, shorter, granule, times, at);
         seed = same;
         ticks[3] = calls(row, longer, granule, times, at);
+        const uint64_t behind = burst();
         ticks[1] = chain();
+        ticks[4] = before > behind ? before : behind;
     }
 }
 

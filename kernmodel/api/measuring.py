@@ -162,7 +162,8 @@ class Measurements(Result["InstructionMeasurements"]):
             file: that it is for; if it is there its other rows stay.
 
         Raises:
-            UsageError: the core is not known; InstructionTableError: `file` holds rows for another table.
+            UsageError: the core is not known, or nothing is confirmed; InstructionTableError: `file` holds rows for
+                another table.
         """
         from kernmodel.api.tables import table_of
         from kernmodel.incore.tables.timed import rows_text
@@ -178,6 +179,9 @@ class Measurements(Result["InstructionMeasurements"]):
         place = f"{host.model}, family {host.family} model {host.number}"
         source = f"measured on this host ({place}) by kernmodel measure instruction, {today}"
         timings = [timing for one in self.answer.forms if (timing := timing_of(one, source)) is not None]
+        if not timings:
+            why = "no form was measured so that two rounds confirm it"
+            raise UsageError(f"there are no rows to write to {file}: {why}", todo="name forms that can be measured")
         path, table = Path(file), table_of(split_rows(self._core)[0])
         return rows_text(timings, table, ("Rows measured on this host.",), path if path.exists() else None)
 

@@ -112,9 +112,9 @@ def instruction(
     target = None if output is None else rows_file(output, machine, uarch)
     with shown_progress() as progress:
         result = api.measure_instructions(forms, code, machine=machine, uarch=uarch, ports=ports, progress=progress)
+    show_result(result, Shown.of(as_json=as_json))
     if target is not None:
         write_file(target, result.rows(target))
-    show_result(result, Shown.of(as_json=as_json))
 
 
 @measure.command(short_help="Bandwidths of one core by level and stream mix.")

@@ -220,6 +220,36 @@ def test_stores_wait_for_the_operand_path_of_third_vectors(code: str, least: flo
     assert least <= cycles(code) <= most
 
 
+_SELECTED = "c57d29f062d30d2825c796c57d29f162d30d2825cf96c57d29f262d30d2825d796c57d29f362d30d2825df96c57d113f48ffc975cb"
+"""Four times vmovapd ymm0,ymm14 and vpternlogd ymm0,ymm14,ymm15,0x96, then a store of ymm15."""
+_MERGED = "c57d29f062d10d29fec7c57d29f162d10d29fecfc57d29f262d10d29fed7c57d29f362d10d29fedfc57d113f48ffc975cf"
+"""The same with vpaddd ymm0{k1},ymm14,ymm15."""
+_CLEARED = "c57d29f062d10da9fec7c57d29f162d10da9fecfc57d29f262d10da9fed7c57d29f362d10da9fedfc57d113f48ffc975cf"
+"""The same with vpaddd ymm0{k1}{z},ymm14,ymm15, which reads no destination."""
+_ONE_SOURCE = "c57d29f062d27d291ec7c57d29f162d27d291ecfc57d29f262d27d291ed7c57d29f362d27d291edfc57d113f48ffc975cf"
+"""The same with vpabsd ymm0{k1},ymm15, which reads one vector beside its destination."""
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [(_SELECTED, 2.45), (_MERGED, 2.57), (_CLEARED, 1.99), (_ONE_SOURCE, 2.0)],
+)
+def test_a_destination_that_is_read_beside_two_vectors_is_a_third_vector(code: str, measured: float) -> None:
+    """Four and a store of another vector share two paths (benchmarks/core_experiments.py --only destinations)."""
+    assert cycles(code) == pytest.approx(measured, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        ("c5f442c9c5f445cec5f442c9c5f445ce48ffc975eb", 1.0),  # twice kandnw k1,k1,k1 and korw k1,k1,k6
+        ("c5f446c9c5f441cec5f446c9c5f441ce48ffc975eb", 4.0),  # twice kxnorw k1,k1,k1 and kandw k1,k1,k6
+    ],
+)
+def test_a_mask_cleared_by_itself_waits_for_nothing_one_that_is_set_does(code: str, measured: float) -> None:
+    assert cycles(code) == pytest.approx(measured, rel=0.02)
+
+
 _NARROWED = "62f1fd485a044262f1fd485a4c420162f3fd481ac10162f17c481104014883c0404839c675da"
 """Two vcvtpd2ps ymm,m512, vinsertf64x4 and a store of 512 bits: 3.32 to 3.34 cycles measured on Zen 4."""
 

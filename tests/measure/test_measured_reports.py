@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kernmodel.errors import Note
+from pathlib import Path
+
+import pytest
+
+from kernmodel.api.measuring import Measurements
+from kernmodel.errors import Note, UsageError
 from kernmodel.measure.instructions import timing_of
 from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, InstructionMeasurements, Peak, Peaks
 from kernmodel.measure.samples import Figure
@@ -69,3 +74,10 @@ def test_several_instructions_are_a_table() -> None:
     assert "2 → 1: 1.00" in text and "1 → 1" not in text and "jmp is left out" in text
     document = instructions_document(several)
     assert [one["value"] for one in document["instructions"][0]["latencies"]] == [None, 1.0]
+
+
+def test_there_are_no_rows_of_what_is_not_confirmed(tmp_path: Path) -> None:
+    """Nor of nothing: what `measure instruction -o` would write is no table of the core."""
+    left_out = InstructionMeasurements((), (Note("left-out", "xsave m is left out"),))
+    with pytest.raises(UsageError, match=r"no rows to write to .*rows\.txt"):
+        Measurements([left_out], "ZEN4").rows(tmp_path / "rows.txt")

@@ -243,7 +243,8 @@ class X86(Isa):
         return alike and instruction.mnemonic.removeprefix("v") in _CONSTANT_WITH_ITSELF
 
     def third_vector(self, instruction: Instruction) -> int | None:
-        """The addend of a fused multiplication and addition, the choice of a blend, the indices into two vectors."""
+        """The addend of a fused multiplication and addition, the choice of a blend, the indices into two vectors, a
+        destination that is read beside two more."""
         return floating.third_vector(instruction)
 
     def is_fp_addition(self, instruction: Instruction) -> bool:

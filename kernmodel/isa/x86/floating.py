@@ -77,6 +77,7 @@ _BLENDS = ("vblendvpd", "vblendvps", "vpblendvb")
 _OF_TWO_VECTORS = pattern(r"vperm([it])2(?:[bwdq]|p[sd])")
 _INDICES = {"i": 0, "t": 1}
 """Of a permutation of two vectors, the operand that says which elements are taken."""
+_REGISTERS, _THREE = ("xmm", "ymm", "zmm"), 3
 
 _CONVERSION = pattern(
     r"(?:cvtt?(?:ne2?|nee|neo)?|bcstne)"
@@ -165,11 +166,15 @@ def _memory_sizes() -> dict[str, frozenset[iced.MemorySize_]]:
 
 def third_vector(instruction: Instruction) -> int | None:
     """The number of the operand that is the third vector: what is added to a product, or tells what is blended or
-    which elements of two vectors are taken."""
+    which elements of two vectors are taken; else the destination, where it is read beside two more."""
     if instruction.mnemonic in _BLENDS:
         return 3
     permutation = _OF_TWO_VECTORS.fullmatch(instruction.mnemonic)
     if permutation:
         return _INDICES[permutation[1]]
     fused = _FUSED_ORDER.fullmatch(instruction.mnemonic)
-    return _ADDENDS[fused[1]] if fused else None
+    if fused:
+        return _ADDENDS[fused[1]]
+    vectors = sum(one.read and (one.kind in _REGISTERS or one.memory is not None) for one in instruction.operands)
+    destination = instruction.operands[0] if vectors == _THREE else None
+    return 0 if destination and destination.read and destination.kind in _REGISTERS else None
