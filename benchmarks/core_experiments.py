@@ -1,5 +1,6 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
-loads at dispatch, stored vectors beside fused multiplications and additions, accesses of 512 bits, address generators.
+ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and
+additions, accesses of 512 bits, address generators.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
@@ -92,6 +93,8 @@ def experiments() -> Iterator[Experiment]:
     yield Experiment(
         "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
     )
+    yield from _extended()
+    yield from _multiplied()
     yield from _dispatched()
     yield from _stored()
     yield from _wide()
@@ -99,6 +102,29 @@ def experiments() -> Iterator[Experiment]:
         for offset in (0, 56):
             nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
             yield Experiment("lines of code", f"{count} µops at {offset}", nops, offset=offset)
+
+
+def _extended() -> Iterator[Experiment]:
+    """Two loads and three additions, which with the end fill the ALUs, if the loads need none."""
+    moves = {
+        "mov r32,m32": "mov {}, dword ptr [rdx+{}]",
+        "movzx r32,m8": "movzx {}, byte ptr [rdx+{}]",
+        "movsx r32,m8": "movsx {}, byte ptr [rdx+{}]",
+        "movsx r32,m16": "movsx {}, word ptr [rdx+{}]",
+        "movsxd r64,m32": "movsxd {}, dword ptr [rdx+{}]",
+        "mov r16,m16": "mov {}, word ptr [rdx+{}]",
+    }
+    names = {"movsxd r64,m32": ("r10", "r11"), "mov r16,m16": ("r10w", "r11w")}
+    for name, move in moves.items():
+        loads = [move.format(register, 8 * n) for n, register in enumerate(names.get(name, ("r10d", "r11d")))]
+        yield Experiment("extended", f"2 {name} and 3 additions", (*loads, *("lea r13, [r12+8]",) * 2))
+
+
+def _multiplied() -> Iterator[Experiment]:
+    """Groups of six slots again and again: multiplications, which one ALU executes, beside operations of any ALU."""
+    lines = {"M": "imul r10, r12, 7", "F": "lea r11, [r12+8]", "S": "rorx r13, r12, 5", ".": "mov r13, r12"}
+    for group in ("FF.F.M", "F.FMFF", "MFFFFF", "MSFFF.", "S..S.M", "S..SMM", "MSMSF.", "MFSFSM"):
+        yield Experiment("multiplied", f"16 of {group}", tuple(lines[one] for one in group) * 16)
 
 
 def _dispatched() -> Iterator[Experiment]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from math import prod
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from kernmodel.evaluate.kernel_model import (
 from kernmodel.models.ecm import refuse_unknown
 from kernmodel.source.emit.whole_function import compiler_defines
 from kernmodel.source.find import find_source
+from kernmodel.source.nest.sizes import declared_bytes
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.options import CacheMode
@@ -153,14 +153,11 @@ def in_cycles(value: float, unit: str, work: Work) -> float:
 def _residence(answer: EcmAnswer) -> str:
     """The innermost level that has room for all arrays, or the edge between it and the next; where the extent of one is
     not declared, the outermost level that lines come from."""
-    machine, arrays = answer.machine, answer.nest.arrays.values()
+    machine, data = answer.machine, declared_bytes(answer.nest, answer.sizes)
     names = machine.residence_levels
-    if not all(array.shape for array in arrays):
+    if data is None:
         busy = [path.loads + path.stores >= _LINES for path in answer.traffic.paths]
         return names[max((at for at, moves in enumerate(busy, 1) if moves), default=0)]
-    data = sum(
-        array.element.size_bytes * prod(int(extent.value(answer.sizes)) for extent in array.shape) for array in arrays
-    )
     for level, outer in zip(machine.levels, names[1:], strict=True):
         if data <= _EDGE[0] * level.size_bytes:
             return level.name

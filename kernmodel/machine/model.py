@@ -16,12 +16,17 @@ from kernmodel.value_types import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Sockets, ccNUMA domains and cores. Cores are numbered so that domain 0 fills first."""
+    """Sockets, ccNUMA domains and cores. Cores are numbered so that domain 0 fills first.
+
+    Attributes:
+        domain_memory_bytes: main memory of a ccNUMA domain; None: not known.
+    """
 
     sockets: int
     numa_domains_per_socket: int
     cores_per_socket: int
     threads_per_core: int
+    domain_memory_bytes: float | None = None
 
     @property
     def cores_per_numa_domain(self) -> int:

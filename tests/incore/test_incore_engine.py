@@ -161,6 +161,14 @@ def test_the_header_is_that_of_the_layout() -> None:
     assert text == header(), "python -m kernmodel.incore.engine.layout writes it"
 
 
+@pytest.mark.parametrize(
+    "code", ["c5fd10440608c5f9104c06184883c0204839d072ed", "c5fd11440608c5fd114406304883c0204839d072eb"]
+)
+def test_accesses_of_zen_across_32_bytes_are_alike(code: str) -> None:
+    by_engine, by_python = both(bytes.fromhex(code), "ZEN", "loop", 0)
+    assert by_engine == by_python
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("length", [300, 3000])
 def test_long_blocks_are_no_different(length: int) -> None:

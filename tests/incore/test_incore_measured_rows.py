@@ -71,7 +71,7 @@ CHAINS = {
     "488b04d8": 5.0,  # mov rax,[rax+rbx*8]
     "488b0418": 4.0,  # mov rax,[rax+rbx]
     "480304c7": 6.0,  # add rax,[rdi+rax*8]
-    "0fb60418": 5.0,  # movzx eax,byte [rax+rbx]
+    "0fb60418": 4.0,  # movzx eax,byte [rax+rbx]: 3.99; the micro-experiments have 4.996
     "c5fa7e00 c4e1f97ec0": 9.0,  # vmovq xmm0,[rax]; vmovq rax,xmm0
 }
 

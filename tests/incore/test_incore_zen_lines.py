@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.model import Why
+from kernmodel.report.text.reasons import reason_text
 
 LOOPS = {
     # four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line
@@ -69,3 +72,33 @@ def test_loads_of_half_lines_take_a_little_longer(code: str, measured: float) ->
         block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN4", Settings()), Settings("loop", offset=0)
     )
     assert found.prediction == pytest.approx(measured, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles"),
+    [
+        # four 256-bit loads at 8, 8, 40 and 24 of 32 bytes: of each one half spans a multiple of 32 bytes
+        ("c5fd10440608c5fd104c0608c5fd10540628c5fd105c06184883c0204839d072df", 4 * 3 / 2),
+        # three at 0, 16 and 32, of which none does, and one at 8
+        ("c5fd100406c5fd104c0610c5fd10540620c5fd105c06084883c0204839d072e1", (3 * 2 + 3) / 2),
+        # 128-bit loads at 8, 24 (which spans one) and 16, and 64 bits at 24
+        ("c5f910440608c5f9104c0618c5f9104c0610c5fb104c06184883c0204839d072df", (3 + 2) / 2),
+        # 256-bit stores at 8 and 48: three accesses and two, by the one pipe of stores
+        ("c5fd11440608c5fd114406304883c0204839d072eb", 3 + 2),
+    ],
+)
+def test_zen_accesses_the_cache_twice_across_32_bytes(code: str, cycles: float) -> None:
+    """By AMD's guide for family 17h, of each half of 256 bits."""
+    found = analyse_block(
+        block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN", Settings()), Settings("loop", offset=0)
+    )
+    assert found.prediction == pytest.approx(cycles, rel=0.015)
+
+
+def test_zen_says_which_loads_cross_32_bytes() -> None:
+    loop = block_of_bytes(bytes.fromhex("c5fd10440608c5fd104c0608c5fd10540628c5fd105c06184883c0204839d072df"), file="x")
+    core = Core.open("ZEN", Settings())
+    costs = explain(analyse_block(loop, core, Settings("loop", offset=0)), core).mechanisms
+    assert [reason_text(cost.reason) for cost in costs if cost.reason.why is Why.ACROSS_LINES] == [
+        "4× vmovupd cross multiples of 32 bytes"
+    ]

@@ -133,6 +133,19 @@ def test_chains_meet_older_operations_where_their_slots_move(code: str, measured
     assert cycles(code) == pytest.approx(measured, rel=near)
 
 
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        ("48630e4c630a4d01d04d01d34d01d648ffcf75ec", 1.50),  # movsxd r64,m32 twice, three additions, dec, jnz
+        ("0fb60e440fb60a4d01d04d01d34d01d648ffcf75eb", 1.00),  # movzx r32,m8 twice
+        ("8a0e8a4e018a4e0248ffcf75f3", 2.99),  # mov r8,m8 three times to one register
+    ],
+)
+def test_loads_that_extend_signs_or_fill_a_part_take_an_alu(code: str, measured: float) -> None:
+    """benchmarks/core_experiments.py --only extended; the load itself does not wait for the rest of the register."""
+    assert cycles(code) == pytest.approx(measured, rel=0.02)
+
+
 _FILTER = (
     "f3440f100482f3440f59c2f3440f104c8204f3440f59cbf3450f58c8f3440f10448208f3440f59c4f3450f58c1f3440f104c820cf3440f"
     "59cdf3450f58c8f3440f10448210f3440f59c6f3450f58c1f3440f104c8214f3440f59cff3450f58c8f3440f10448218f3440f59c1f345"

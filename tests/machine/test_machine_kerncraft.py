@@ -1,5 +1,6 @@
 """Import of Kerncraft's machine files: the shared collection where it is at hand, and small ones written here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ def test_carried_machines_agree_with_their_origin(name: str, tmp_path: Path) -> 
     made = tmp_path / "made.yml"
     made.write_text(read_kerncraft(_shared(CARRIED[name])).text)
     carried, imported = load_machine(name), load_machine(str(made))
-    assert carried.topology == imported.topology
+    assert replace(carried.topology, domain_memory_bytes=None) == imported.topology  # Kerncraft knows no memory
     assert carried.clock_hz == imported.clock_hz
     assert carried.paths == imported.paths
     assert carried.overlap == imported.overlap

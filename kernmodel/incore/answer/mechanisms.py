@@ -151,7 +151,9 @@ def _lines(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> Iter
             crossing = [number for number, share in shares if share] + [a[0] for a in look.accesses if a not in apart]
             stores = lines is not None and any(r.written for n in crossing for r in subject.instructions[n].memory)
             block = (lines and lines.block_bytes) or 0
-            return Reason(Why.ACROSS_LINES, 0.0, {"block": block if stores else 0}, (), subject.mnemonics(crossing))
+            part = lines.line_bytes if lines and lines.halved else 0
+            figures = {"block": block if stores else 0, "part": part}
+            return Reason(Why.ACROSS_LINES, 0.0, figures, (), subject.mnemonics(crossing))
 
         yield _Removal(replace(core, splits={}, pipeline=replace(pipeline, memory=memory)), across)
 

@@ -186,6 +186,8 @@ class Lines(NamedTuple):
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer, 0 for none. half_lines: one in
             so many loads of half a line goes to all its pipes, 0 for none; halves_together: but where a pass has no
             more of them than this, which start in one cycle.
+        halved: whether accesses of `line_bytes` are two, each of which must not cross its multiples; these are then of
+            halves of cache lines.
         crossing: whether accesses across lines take longer; apart: whether stores of general-purpose registers to
             several lines enter the cache one a cycle. Both can be idealised.
     """
@@ -195,6 +197,7 @@ class Lines(NamedTuple):
     whole_lines: int = 0
     half_lines: int = 0
     halves_together: int = 0
+    halved: bool = False
     crossing: bool = True
     apart: bool = True
 
@@ -213,7 +216,7 @@ class Lines(NamedTuple):
     def of_store(self, size: int) -> int | None:
         """The same for a store."""
         if size >= self.line_bytes or not self.crossing:
-            return None
+            return self.line_bytes // 2 if self.halved and self.crossing and size == self.line_bytes else None
         return self.block_bytes if self.block_bytes == size else self.line_bytes
 
 

@@ -84,6 +84,7 @@ class Core(NamedTuple):
             straight_stores: whether a stored vector needs no path in the cycle in which it is there.
         one_result: ports that give one result a cycle.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
+        lines_in_turn: whether an access to two lines takes its pipe for two cycles, in place of all its pipes for one.
         ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
@@ -141,6 +142,7 @@ class Core(NamedTuple):
     straight_stores: int = 0
     one_result: int = 0
     bank_bytes: int = 0
+    lines_in_turn: int = 0
     ordered_pipes: int = 0
     line_fetch: int = 0
     queued_lines: int = 0

@@ -250,6 +250,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "store_scheduler": 0 if ample else pipeline.store_scheduler,
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         "bank_bytes": pipeline.memory.bank_bytes if switches.data_paths else 0,
+        "lines_in_turn": int(pipeline.memory.lines is not None and pipeline.memory.lines.halved),
         **_schedulers(pipeline, ample),
     }
     limits = LIMITS.by_port if pipeline.by_port and pipeline.gives_ports else LIMITS
@@ -305,7 +306,7 @@ def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
     return (*numbers[:GROUPS], *[0] * (GROUPS - len(numbers)))
 
 
-def _lines(figures: LineParameters) -> Lines | None:
+def _lines(figures: LineParameters, *, halved: bool) -> Lines | None:
     """What accesses take longer by where they lie; None where nothing of it is known."""
     if not figures.line_bytes:
         return None
@@ -315,6 +316,7 @@ def _lines(figures: LineParameters) -> Lines | None:
         whole_lines=figures.whole_lines,
         half_lines=figures.half_lines,
         halves_together=figures.halves_together,
+        halved=halved,
     )
 
 
@@ -351,7 +353,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         value_ports=_sets(figures.memory.value_ports),
         passed_bytes=figures.memory.passed_bytes,
         load_starts=_sets(figures.memory.load_starts),
-        lines=_lines(figures.lines),
+        lines=_lines(figures.lines, halved=parameters.loads.double_pumped),
         forwards=_forwards(figures.forwarding, parameters.store_forward_latency),
     )
     schedulers = PortSchedulers(

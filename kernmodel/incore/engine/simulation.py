@@ -29,6 +29,7 @@ from kernmodel.incore.engine.layout import (
     SCHEDULERS,
     SOURCES,
     TICKS,
+    Core,
     FetchUnit,
     MicroOp,
     Wait,
@@ -80,10 +81,10 @@ def _phases(microop: MicroOp, bank_bytes: int) -> int:
     return PHASES // gcd(microop.stride, PHASES) if microop.size and bank_bytes else 1
 
 
-def _takes_all(x: _InFlight, microop: MicroOp, addressing: int) -> bool:
-    """Whether an access goes to two lines at once, by all its pipes; `addressing` as in `Core`."""
-    several = microop.ports & (microop.ports - 1) and not _starts_anywhere(microop, addressing)
-    return bool(x.slow and not x.banks and microop.data == 1 and several)
+def _takes_all(x: _InFlight, microop: MicroOp, core: Core) -> bool:
+    """Whether an access goes to two lines at once, by all its pipes."""
+    several = microop.ports & (microop.ports - 1) and not _starts_anywhere(microop, core.addressing)
+    return bool(x.slow and not x.banks and not core.lines_in_turn and microop.data == 1 and several)
 
 
 def _starts_anywhere(microop: MicroOp, addressing: int) -> bool:
@@ -154,7 +155,7 @@ class Pipeline:
         self.lenders = self.lending if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         slow = [m for m in slow if not _starts_anywhere(m, self.core.addressing)]
-        slow = [] if self.core.bank_bytes else slow
+        slow = [] if self.core.bank_bytes or self.core.lines_in_turn else slow
         used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.pipes |= {port for port in self.ports if (used & self.core.ordered_pipes) >> port & 1}
@@ -299,9 +300,7 @@ class Pipeline:
         if microop.alone:
             self.alone_free = max(self.alone_free, self.now * TICKS) + microop.alone
         if microop.data:
-            self.data_free[x.port] = (
-                self.now + microop.data + (0 if _takes_all(x, microop, self.core.addressing) else x.slow)
-            )
+            self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core) else x.slow)
         if microop.blocks:
             self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1
@@ -325,7 +324,7 @@ class Pipeline:
             microop = self.microops[x.id % self.core.microops]
             wanted = {port for port in self.ports if microop.ports >> port & 1}
             able = unused & ({x.port} if _starts_anywhere(microop, addressing) else wanted)
-            takes_all = _takes_all(x, microop, addressing)
+            takes_all = _takes_all(x, microop, self.core)
             if not able or (takes_all and able != wanted):
                 break
             port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)

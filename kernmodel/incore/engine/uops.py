@@ -61,6 +61,7 @@ class Uop(NamedTuple):
         vectors: vector registers that it takes, where the core counts them.
         third: as in `UopTraits`.
         blocks: the port whose path its result takes, None for none.
+        second: whether it accesses the second half of what another one begins with; one of both crosses a line at most.
     """
 
     role: Role
@@ -74,11 +75,12 @@ class Uop(NamedTuple):
     vectors: int = 0
     third: int = 0
     blocks: str | None = None
+    second: bool = False
 
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
-        if (core.by_port or core.memory.placed) and self.role in ("load", "store data"):
+        if (core.by_port or core.memory.placed) and self.role in ("load", "store data") and not self.second:
             access = LOAD if self.role == "load" else STORE
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
@@ -414,8 +416,14 @@ class _Builder:
                 loaded.append(("M" + key, Inside(len(self.uops), rest)))
                 if not number:
                     self.loads.append((k, len(self.uops), rest))
-                self.uops.append(Uop("load", begins, rest, 0, self.busy[0], 0, reads, inside))
+                second = number > 0 and self._halved
+                self.uops.append(Uop("load", begins, rest, 0, self.busy[0], 0, reads, inside, second=second))
         return loaded
+
+    @property
+    def _halved(self) -> bool:
+        """Whether µops of one kind are parts of the same access, as far as that matters to where it lies."""
+        return bool(self.core.memory.lines and self.core.memory.lines.halved)
 
     def _load_latency(self, key: str, reference: MemoryReference, addresses: Sequence[tuple[str, str]]) -> int:
         """Cycles from the address to the data: what an address takes longer than data in memory."""
@@ -562,7 +570,7 @@ class _Builder:
             r.size_bytes == self.core.memory.passed_bytes for _, r in written
         )
         addresses = [self._store_address(own, written) for own in ports.addresses for _ in range(1 + twice)]
-        data = []
+        data: list[int] = []
         for own in ports.data:
             reads: list[Outside] = []
             inside: list[Inside] = []
@@ -570,8 +578,9 @@ class _Builder:
                 inside += given.get(target, ()) if ports.compute else ()
                 for _, source in () if ports.compute else sources:
                     _append(source, 0, reads, inside)
+            second = bool(data) and self._halved
             data.append(len(self.uops))
-            self.uops.append(Uop("store data", own, 1, 0, self.busy[2], 0, tuple(reads), tuple(inside)))
+            self.uops.append(Uop("store data", own, 1, 0, self.busy[2], 0, tuple(reads), tuple(inside), second=second))
         for target, place in stored if data or (self.core.by_port and addresses) else ():
             if self.core.by_port:
                 self.stores.append(

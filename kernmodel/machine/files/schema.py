@@ -90,6 +90,9 @@ TOPOLOGY: Table = {
     "numa_domains_per_socket": Field(Integer(1, 256)),
     "cores_per_socket": Field(Integer(1, 4096)),
     "threads_per_core": Field(Integer(1, 16)),
+    "memory_per_numa_domain": Field(
+        Quantity("data", least="64 MiB", most="64 TiB"), required=False, attribute="domain_memory_bytes"
+    ),
     "source": _SOURCE,
 }
 _MOST_FLOP = Number(65536.0)

@@ -102,6 +102,7 @@ def _overview(machine: Machine) -> Blocks:
         ("ccNUMA domains per socket", str(topology.numa_domains_per_socket)),
         ("cores per socket", f"{topology.cores_per_socket}, {topology.cores_per_numa_domain} in a ccNUMA domain"),
         ("threads per core", str(topology.threads_per_core)),
+        *((("memory of a domain", format_bytes(room)),) if (room := topology.domain_memory_bytes) else ()),
         ("microarchitecture", core.microarchitecture),
         ("overlapping ports", ", ".join(core.overlapping_ports) or MISSING),
         ("non-overlapping ports", ", ".join(core.non_overlapping_ports) or MISSING),

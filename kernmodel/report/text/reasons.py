@@ -128,9 +128,10 @@ def _full_buffer(reason: Reason) -> str:
 
 
 def _across(reason: Reason) -> str:
-    block = reason.figures["block"]
+    block, part = reason.figures["block"], reason.figures["part"]
     blocks = f", or as stores of {block} bytes their blocks" if block else ""
-    return f"{_listed(_counted(reason.users))} cross lines of the cache{blocks}"
+    what = f"multiples of {part} bytes" if part else "lines of the cache"
+    return f"{_listed(_counted(reason.users))} cross {what}{blocks}"
 
 
 def _rule(reason: Reason) -> str:

@@ -121,6 +121,14 @@ def shape_of(array: Array, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(int(extent.value(sizes)) for extent in array.shape)
 
 
+def declared_bytes(nest: LoopNest, sizes: Mapping[str, int]) -> int | None:
+    """Bytes of all arrays together; None where the extents of one are not declared."""
+    arrays = nest.arrays.values()
+    if not all(array.shape for array in arrays):
+        return None
+    return sum(array.element.size_bytes * prod(shape_of(array, sizes)) for array in arrays)
+
+
 def _overflow(what: str, sizes: Mapping[str, int], nest: LoopNest) -> SourceError:
     return SourceError(
         f"sizes overflow: {what} is beyond 2^63{_given(sizes)}", where=nest.file, todo="give smaller sizes"

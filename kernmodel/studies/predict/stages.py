@@ -501,8 +501,10 @@ class Stages:
         return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass), find)
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
+        from kernmodel.models.domain_memory import elsewhere_notes
         from kernmodel.models.ecm import Elsewhere, predict
         from kernmodel.models.pages import in_pages
+        from kernmodel.source.nest.sizes import declared_bytes
         from kernmodel.studies.predict.arrays import aliasing_notes
         from kernmodel.traffic.stream_runs import runs_of
 
@@ -542,6 +544,7 @@ class Stages:
             *unsure,
             *prediction.notes,
             *page_notes,
+            *elsewhere_notes(machine, declared_bytes(method.nest, case.sizes)),
             *left_out_notes(machine, incore),
             *aliasing_notes(places, incore, elsewhere, loop.file),
             *(() if classic else self._placement(code, machine, case.point.code, incore, places)),

@@ -10,12 +10,25 @@
 
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
+/* Counts of several sets in one number, a byte each. */
+#define EACH_BYTE UINT32_C(0x01010101)
+enum { MOST_IN_BYTE = 127, MOST_LOADS = 63 };
+
+/* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. */
+enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED };
+
+/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one; `third`: to
+   the third vector that it reads. */
+typedef struct { int32_t distance, cycles, third; } Apart;
+
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `slow`: passes in which its
    data path is kept one cycle longer. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, first_wait, waits_end, first_user, users_end;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, choice;
+    uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
+    Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
     int32_t redirects, third, blocks, place, stride, size;
 } Op;
 
@@ -34,10 +47,6 @@ typedef struct {
 /* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known; `enters`: until it
    waits for nothing. */
 typedef struct { int32_t base, done, enters; int16_t pending, port; } Trace;
-
-/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one; `third`: to
-   the third vector that it reads. */
-typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* What is counted: cycles without issue, and µops by port. */
 typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
@@ -59,7 +68,6 @@ typedef struct {
     const int32_t *first_microop; /* per slot, and one behind */
     const int32_t *schedule;
     const Op *ops;
-    const Apart *waiting_for, *users; /* of each µop, whom it waits for, and who waits for it */
 
     Arena *arena;
     Instance *ring;
@@ -78,8 +86,8 @@ typedef struct {
     int32_t room[SCHEDULERS], *given; /* entries that are free; the port of each µop of the slot that is dispatched */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
-    int32_t *loads_of, loads[GROUPS]; /* of a slot, by the set of ports that alone execute them; dispatched in this cycle */
-    int8_t *loading; /* whether a slot has any of them */
+    uint32_t *loads_of, loads, loads_room; /* of a slot, a byte for each set of ports that alone executes them; dispatched in
+                                              this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], turn_behind[GROUPS][PORTS]; /* ports; how many; whose turn is next */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
@@ -112,7 +120,7 @@ typedef struct {
 
     Snapshot *snapshots; /* the latest ones, around in a circle, by signature */
     uint32_t signatures[SNAPSHOTS];
-    int64_t snapshots_taken, checks, next_snapshot;
+    int64_t snapshots_taken, checks, next_snapshot, differed; /* the µop in which states of one signature differed last */
     Counts since;
 } Sim;
 
@@ -157,7 +165,7 @@ static void know(Sim *s, Instance *x, int64_t base)
         s->resumed = base + s->core->redirect;
     }
     const int64_t own = x->id, issued = s->microops_issued;
-    for (const Apart *w = s->users + op->first_user, *end = s->users + op->users_end; w < end; w++) {
+    for (const Apart *w = op->users, *end = op->users_end; w < end; w++) {
         const int64_t id = own + w->distance;
         if (id >= issued)
             continue;
@@ -223,10 +231,10 @@ INLINE void retire(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
-    int32_t slot = s->slot_retiring, count = 0;
+    int32_t slot = s->slot_retiring, count = 0, registers = 0;
     for (; count < most && is_done(s, s->first_retiring, slot); count++) {
-        if (!plain && c->vector_registers)
-            s->registers_coming[(s->now + c->register_release) & (RELEASES - 1)] += s->registers[slot];
+        if (!plain)
+            registers += s->registers[slot];
         if (++slot == c->slots) {
             slot = 0;
             s->pass_retiring++;
@@ -235,6 +243,8 @@ INLINE void retire(Sim *s, const int plain)
     }
     s->slots_retired += count;
     s->slot_retiring = slot;
+    if (!plain && c->vector_registers)
+        s->registers_coming[(s->now + c->register_release) & (RELEASES - 1)] += registers;
 }
 
 /* Whether an access may start on any port that starts accesses. */
@@ -243,7 +253,8 @@ static int starts_anywhere(const Core *c, int32_t ports) { return c->addressing 
 /* Whether an access goes to two lines at once, by all its pipes. */
 static int takes_all(const Sim *s, const Instance *x, const Op *m)
 {
-    return x->slow && !x->banks && m->data == 1 && (m->ports & (m->ports - 1)) && !starts_anywhere(s->core, m->ports);
+    return x->slow && !x->banks && !s->core->lines_in_turn && m->data == 1 && (m->ports & (m->ports - 1)) &&
+           !starts_anywhere(s->core, m->ports);
 }
 
 /* Whether nothing older is ready of what keeps each other waiting. */
@@ -289,7 +300,7 @@ static uint64_t results_of(const Sim *s, int32_t port)
    late ones are not followed. */
 static int64_t result_delay(Sim *s, const Op *m, int32_t port)
 {
-    if (!(s->core->one_result >> port & 1) || m->latency <= 0 || m->latency > RESULTS / 4)
+    if (!(m->one_result >> port & 1))
         return 0;
     const uint64_t own = m->data > 1 ? 3 : 1, given = results_of(s, port);
     int64_t later = 0;
@@ -313,7 +324,8 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
             s->back[m->blocks - 1] = s->now + 2;
     }
     s->counters[port]--;
-    s->started[port]++;
+    if (!by_port)
+        s->started[port]++;
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
     if (by_port)
@@ -390,8 +402,7 @@ static void dispatch_in_order(Sim *s)
 /* Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle. */
 static int comes_straight(const Sim *s, const Instance *x, const Op *m)
 {
-    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
-        const Apart *w = &s->waiting_for[e];
+    for (const Apart *w = m->waits; w < m->waits_end; w++) {
         const int64_t source = x->id - w->distance;
         if (w->third && !(w->third == LOADED && s->core->loaded_third) && source >= 0 && instance(s, source)->base + w->cycles == s->now)
             return 1;
@@ -465,10 +476,9 @@ static int reads_banks(Sim *s, const Instance *x)
 static uint32_t banks_of(const Sim *s, const Op *m)
 {
     const int32_t bytes = s->core->bank_bytes, count = PHASES / bytes, begin = (m->place + m->stride * s->phase) % PHASES;
-    uint32_t found = 0;
-    for (int32_t bank = begin / bytes; bank <= (begin + m->size - 1) / bytes && bank < begin / bytes + count; bank++)
-        found |= 1u << bank % count;
-    return found;
+    const int32_t first = begin / bytes, touched = (begin + m->size - 1) / bytes + 1 - first;
+    const uint64_t banks = ((UINT64_C(1) << (touched < count ? touched : count)) - 1) << first;
+    return (uint32_t)((banks | banks >> count) & ((UINT64_C(1) << count) - 1));
 }
 
 /* Where loads meet in banks of the cache, the oldest of each port starts, those that are older first; one that finds a bank
@@ -682,18 +692,17 @@ INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *cou
 
 INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
-    if (m->ports & s->core->addressing) {
-        const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
-        s->accessed |= 1u << port;
-        return s->with_room >> port & 1 ? port : -1;
-    }
-    if (m->ports & s->core->by_slot)
-        return port_of_slot(s, m, slot);
-    if (m->rotation >= 0)
+    if (m->choice == LEAST_USED)
+        return least_used(s->counters, (uint32_t)m->ports & s->with_room);
+    if (m->choice == IN_ROTATION)
         return port_in_rotation(s, m, m->rotation);
-    if (m->ports & s->core->queued)
+    if (m->choice == OF_SLOTS)
+        return port_of_slot(s, m, slot);
+    if (m->choice == BEHIND_QUEUE)
         return port_behind_queue(s, m);
-    return least_used(s->counters, (uint32_t)m->ports & s->with_room);
+    const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
+    s->accessed |= 1u << port;
+    return s->with_room >> port & 1 ? port : -1;
 }
 
 /* Count a µop for a port, and an entry of its scheduler as taken. */
@@ -712,7 +721,7 @@ static void take_entry(Sim *s, Instance *x, int32_t port)
 }
 
 /* Move µops from the queue to their schedulers, in order. */
-static void leave_queue(Sim *s)
+INLINE void leave_queue(Sim *s)
 {
     while (s->queue_begin < s->queue_end) {
         Instance *x = instance(s, s->queue[s->queue_begin & s->queue_mask]);
@@ -729,7 +738,7 @@ static void leave_queue(Sim *s)
 
 /* Give the next µop of a slot its port, at a place of the cycle: -1 to one without ports, and to one that is queued behind
    `queued` others; 0 if there is no room. */
-static int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int32_t *port)
+INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int32_t *port)
 {
     *port = -1;
     if (!m->ports)
@@ -741,11 +750,17 @@ static int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int
 }
 
 /* Give the µops of a slot of the block their ports and entries, at a place of the cycle; 0, and none, if one finds no room. */
-static int place_slot(Sim *s, int32_t slot, int32_t place)
+INLINE int place_slot(Sim *s, int32_t first, int32_t count, int32_t place)
 {
-    const int32_t first = s->first_microop[slot], count = s->first_microop[slot + 1] - first;
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
+    if (count == 1) {
+        if (!place_microop(s, &s->ops[first], place, queued, s->given))
+            return 0;
+        if (*s->given >= 0)
+            reserve(s, *s->given);
+        return 1;
+    }
     memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < count; placed++) {
         const Op *m = &s->ops[first + placed];
@@ -756,8 +771,7 @@ static int place_slot(Sim *s, int32_t slot, int32_t place)
                     s->counters[s->given[placed]]--;
                     give_room(s, s->core->scheduler_of[s->given[placed]]);
                 }
-            if (count > 1)
-                memcpy(s->turn, turn, sizeof turn);
+            memcpy(s->turn, turn, sizeof turn);
             return 0;
         }
         if (*port >= 0)
@@ -773,7 +787,7 @@ static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
     const int64_t own = x->id;
     int64_t ready = x->ready;
     int32_t pending = 0;
-    for (const Apart *w = s->waiting_for + m->first_wait, *end = s->waiting_for + m->waits_end; w < end; w++) {
+    for (const Apart *w = m->waits, *end = m->waits_end; w < end; w++) {
         const int64_t source = own - w->distance;
         if (source < 0)
             continue;
@@ -801,10 +815,15 @@ static void enter_by_port(Sim *s, Instance *x, int32_t port)
 INLINE Instance *next_microop(Sim *s, const Op *m, int64_t id, const int by_port)
 {
     Instance *x = instance(s, id);
-    const int64_t ready = s->now + (m->ports ? s->core->dispatch_delay : 0);
-    *x = (Instance){.id = id, .ready = ready, .op = m, .port = -1, .scheduler = (int8_t)m->scheduler,
-                    .slow = (int8_t)(m->slow >> s->phase & 1), .banks = m->size ? banks_of(s, m) : 0,
-                    .enters = by_port || !m->ports ? BEFORE_ALL : ready};
+    x->id = id; /* the rest is written before it is read */
+    x->ready = s->now + (m->ports ? s->core->dispatch_delay : 0);
+    x->op = m;
+    x->port = -1;
+    x->known = 0;
+    x->scheduler = by_port ? 0 : (int8_t)m->scheduler;
+    x->slow = (int8_t)(m->slow >> s->phase & 1);
+    x->banks = m->size ? banks_of(s, m) : 0;
+    x->enters = by_port || !m->ports ? BEFORE_ALL : x->ready;
     s->microops_issued = id + 1;
     return x;
 }
@@ -839,13 +858,13 @@ static void issue_to_port(Sim *s, const Op *m, int64_t id, int32_t given)
 
 /* Count the loads of a slot of the block for this cycle; 0 where with these they are more than a cycle's. A slot that has
    more by itself is not kept waiting for ever. */
-static int adds_loads(const Core *c, int32_t *loads, const int32_t *own)
+INLINE int adds_loads(const Sim *s, uint32_t *loads, int32_t slot)
 {
-    for (int32_t g = 0; g < GROUPS; g++)
-        if (c->most_loads[g] && loads[g] && loads[g] + own[g] > c->most_loads[g])
-            return 0;
-    for (int32_t g = 0; g < GROUPS; g++)
-        loads[g] += own[g];
+    const uint32_t own = s->loads_of[slot], sum = *loads + own;
+    const uint32_t over = sum + s->loads_room, some = *loads + EACH_BYTE * MOST_IN_BYTE; /* the highest bit of each byte */
+    if (own && over & some & EACH_BYTE * (MOST_IN_BYTE + 1))
+        return 0;
+    *loads = sum;
     return 1;
 }
 
@@ -854,7 +873,7 @@ static int adds_loads(const Core *c, int32_t *loads, const int32_t *own)
 static int accesses_fit(const Sim *s)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], loads[GROUPS] = {0}, near = 0;
+    int32_t counters[PORTS], near = 0;
     for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
         near |= s->counters[port] + c->issue_width > c->rooms[c->scheduler_of[port]];
@@ -862,7 +881,7 @@ static int accesses_fit(const Sim *s)
     if (!near)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
-    uint32_t given = 0;
+    uint32_t given = 0, loads = 0;
     int32_t k = s->slot_issuing, e = s->entry_issuing, left = s->entries[e].slots - s->slot_in_entry;
     int64_t entries = s->entries_delivered - s->entries_issued;
     for (int32_t slot = 0; slot < c->issue_width && entries > 0; slot++, left--) {
@@ -872,7 +891,7 @@ static int accesses_fit(const Sim *s)
             if (s->entries[e].together && slot && slot + left > c->issue_width && left <= c->issue_width)
                 return 1;
         }
-        if (entries <= 0 || (s->loads_of && s->loading[k] && !adds_loads(c, loads, s->loads_of + k * GROUPS)))
+        if (entries <= 0 || (s->loads_of && !adds_loads(s, &loads, k)))
             return 1;
         for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++) {
             if (!(s->ops[u].ports & c->addressing))
@@ -896,11 +915,11 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && s->loading[k] && !adds_loads(c, s->loads, s->loads_of + k * GROUPS)) {
+    if (!plain && s->loads_of && !adds_loads(s, &s->loads, k)) {
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
-    if (by_port && !place_slot(s, k, slot)) {
+    if (by_port && !place_slot(s, first, end - first, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
@@ -910,7 +929,7 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         else
             issue_microop(s, u, slot, plain);
     }
-    s->registers_taken += !plain && c->vector_registers ? s->registers[k] : 0;
+    s->registers_taken += plain ? 0 : s->registers[k];
     s->slots_issued++;
     s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
     s->slot_in_entry++;
@@ -952,25 +971,25 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
     if (!plain) {
-        memset(s->loads, 0, sizeof s->loads);
+        s->loads = 0;
         s->accessed = 0;
     }
-    while (slot < width && s->entries_issued < s->entries_delivered) {
-        const int32_t e = s->entry_issuing;
-        const Entry *entry = &s->entries[e];
-        if (groups && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
-            break;
-        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
-                                        unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
-            s->tally.stalls[GROUPS_APART]++;
-            break;
+    const int64_t delivered = s->entries_delivered;
+    while (slot < width && s->entries_issued < delivered) {
+        const Entry *entry = &s->entries[s->entry_issuing];
+        if (!slot || !s->slot_in_entry) {
+            if (groups && slot && !s->entry_issuing && s->pass_issuing % c->copies == 0)
+                break;
+            if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+                                            unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
+                s->tally.stalls[GROUPS_APART]++;
+                break;
+            }
+            taken++;
+            unlaminated += entry->together;
         }
-        taken++;
-        unlaminated += entry->together;
-        const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
-        for (; slot < end; slot++)
-            if (!issue_slot(s, slot, plain, by_port))
-                return;
+        if (s->slot_in_entry < entry->slots && !issue_slot(s, slot++, plain, by_port))
+            return;
         if (s->slot_in_entry == entry->slots)
             begin_entry(s);
     }
@@ -1123,37 +1142,38 @@ static void fetch_line(Sim *s, int64_t queued)
     const Core *c = s->core;
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
-    const int32_t first = s->units->block, ahead = s->units[s->unit_fetching].line - first + 2;
+    const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
+    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES;
+    const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
     int32_t room = s->spare + c->dsb_width, begun = 0;
     s->spare = 0;
     while (room > 0) {
-        const FetchUnit *unit = &s->units[s->unit_fetching];
-        if (c->line_fetch & PASSES && !s->unit_part && !s->unit_fetching && begun)
-            return;
-        if (c->line_fetch & LINES && (unit->line - first >= s->opened || without_line(s, unit))) {
+        if (passes && begun && unit == s->units && !s->unit_part)
+            break;
+        if (lines && (unit->line - first >= s->opened || without_line(s, unit))) {
             s->spare = !c->queued_lines ? 0 : room < c->dsb_width ? room : c->dsb_width;
-            return;
+            break;
         }
         begun = 1;
         const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
         s->entries_delivered += part;
-        s->unit_part += part;
         room -= part;
-        if (s->unit_part < unit->entries)
-            return;
+        if (part < left) {
+            s->unit_part += part;
+            break;
+        }
         s->unit_part = 0;
-        s->fetched++;
-        if (++s->unit_fetching == c->units) {
-            s->unit_fetching = 0;
-            s->opened -= unit->line - first + 1;
-            s->fetched_lines += unit->line - first + 1;
+        s->stopped = unit->redirects;
+        if (++unit == end) {
+            s->opened -= unit[-1].line - first + 1;
+            s->fetched_lines += unit[-1].line - first + 1;
+            unit = s->units;
         }
-        if (unit->redirects) {
-            s->stopped = 1;
-            return;
-        }
+        if (s->stopped)
+            break;
     }
+    s->unit_fetching = (int32_t)(unit - s->units);
 }
 
 static void predecode(Sim *s)
@@ -1279,21 +1299,29 @@ static inline Trace trace(const Sim *s, const Instance *x)
     const int64_t now = s->now;
     if (!x->known)
         return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1,
-                       x->pending && x->enters >= now ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
+                       x->enters >= now && x->pending ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
     const int64_t base = x->base - now, oldest = -s->core->longest;
     return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, 0, x->port};
 }
 
-static int same_traces(const Sim *s, const Snapshot *then)
+static inline int is_same(const Sim *s, const Snapshot *then, int64_t k)
 {
-    const int64_t last = s->microops_issued - 1;
+    const Trace a = trace(s, instance(s, s->microops_issued - 1 - k)), *b = &then->traces[k];
+    return a.base == b->base && a.done == b->done && a.enters == b->enters && a.pending == b->pending && a.port == b->port;
+}
+
+/* States that differ mostly do where those before them did: that place is compared first. */
+static int same_traces(Sim *s, const Snapshot *then)
+{
     if (s->microops_issued - oldest_needed(s) != then->count)
         return 0;
-    for (int64_t k = 0; k < then->count; k++) {
-        const Trace a = trace(s, instance(s, last - k)), *b = &then->traces[k];
-        if (a.base != b->base || a.done != b->done || a.enters != b->enters || a.pending != b->pending || a.port != b->port)
+    if (s->differed < then->count && !is_same(s, then, s->differed))
+        return 0;
+    for (int64_t k = 0; k < then->count; k++)
+        if (!is_same(s, then, k)) {
+            s->differed = k;
             return 0;
-    }
+        }
     return 1;
 }
 
@@ -1399,6 +1427,15 @@ static int32_t rotation_of(const Core *c, int32_t ports)
     return -1;
 }
 
+static int32_t choice_of(const Core *c, int32_t ports)
+{
+    return ports & c->addressing        ? OF_ACCESSES
+           : ports & c->by_slot         ? OF_SLOTS
+           : rotation_of(c, ports) >= 0 ? IN_ROTATION
+           : ports & c->queued          ? BEHIND_QUEUE
+                                        : LEAST_USED;
+}
+
 /* Passes after which a µop stands at the same place in a line again. */
 static int32_t phases_of(const Op *m)
 {
@@ -1429,33 +1466,42 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
-                      alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
-                      m[u + 1].first_wait, 0, 0,
-                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third,
+                      alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports),
+                      choice_of(c, m[u].ports),
+                      m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, waits + m[u].first_wait,
+                      waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
                       m[u].blocks, m[u].place, m[u].stride, c->bank_bytes ? m[u].size : 0};
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
         s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
-        s->pipes |= ops[u].slow && !c->bank_bytes && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) && !starts_anywhere(c, m[u].ports) ? (uint32_t)m[u].ports : 0;
+        s->pipes |= ops[u].slow && !c->bank_bytes && !c->lines_in_turn && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) && !starts_anywhere(c, m[u].ports) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */
-    for (int32_t u = 0, first = 0; u < c->microops; u++) {
-        ops[u].first_user = first;
-        first += ops[u].users_end;
-        ops[u].users_end = ops[u].first_user;
+    Apart *next = users;
+    for (int32_t u = 0; u < c->microops; u++) {
+        const int64_t count = ops[u].users_end - users;
+        ops[u].users = ops[u].users_end = next;
+        next += count;
     }
     for (int32_t u = 0; u < c->microops; u++)
-        for (int32_t e = ops[u].first_wait; e < ops[u].waits_end; e++) {
+        for (int32_t e = m[u].first_wait; e < m[u + 1].first_wait; e++) {
             const Wait *w = &program->waits[e];
             waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles, w->third};
-            users[ops[w->microop].users_end++] = waits[e];
+            *ops[w->microop].users_end++ = waits[e];
         }
     s->ops = ops;
-    s->waiting_for = waits;
-    s->users = users;
     return 0;
+}
+
+static uint32_t at_most(int32_t number, int32_t most) { return (uint32_t)(number < most ? number : most); }
+
+/* Whether a µop is of a set of loads of which a cycle dispatches only so many. */
+static int is_counted(const Core *c, const MicroOp *m, int32_t set)
+{
+    return c->most_loads[set] && (c->load_ports[set] ? m->load && !(m->ports & ~c->load_ports[set]) : (m->ports & c->addressing) != 0);
 }
 
 /* The µops of each slot by the set of ports that alone execute them, where a cycle dispatches only so many of these. */
@@ -1463,23 +1509,24 @@ static int count_loads(Sim *s, const MicroOp *m)
 {
     const Core *c = s->core;
     int limited = 0;
-    for (int32_t g = 0; g < GROUPS; g++)
+    for (int32_t g = 0; g < GROUPS; g++) {
         limited |= c->most_loads[g];
+        s->loads_room |= (MOST_IN_BYTE - at_most(c->most_loads[g], MOST_LOADS)) << 8 * g;
+    }
     if (!limited)
         return 0;
-    s->loads_of = arena_take(s->arena, c->slots * GROUPS, sizeof(int32_t));
-    s->loading = arena_take(s->arena, c->slots, sizeof(int8_t));
-    if (!s->loads_of || !s->loading)
+    s->loads_of = arena_take(s->arena, c->slots, sizeof(uint32_t));
+    if (!s->loads_of)
         return NO_MEMORY;
-    memset(s->loading, 0, (size_t)c->slots);
-    memset(s->loads_of, 0, sizeof(int32_t) * (size_t)(c->slots * GROUPS));
-    for (int32_t k = 0; k < c->slots; k++)
-        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
-            for (int32_t g = 0; g < GROUPS; g++) {
-                const int own = c->load_ports[g] ? m[u].load && !(m[u].ports & ~c->load_ports[g]) : m[u].ports & c->addressing;
-                s->loads_of[k * GROUPS + g] += own != 0;
-                s->loading[k] |= own != 0;
-            }
+    for (int32_t k = 0; k < c->slots; k++) {
+        s->loads_of[k] = 0;
+        for (int32_t g = 0; g < GROUPS; g++) {
+            int32_t count = 0;
+            for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
+                count += is_counted(c, &m[u], g);
+            s->loads_of[k] |= at_most(count, MOST_LOADS) << 8 * g;
+        }
+    }
     return 0;
 }
 
@@ -1512,7 +1559,7 @@ static int allocate(Sim *s, const Program *program)
     for (int32_t k = 0; k < c->slots; k++)
         s->registers[k] = 0;
     for (int32_t k = 0; k < c->slots; k++)
-        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
+        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1] && c->vector_registers; u++)
             s->registers[k] += program->microops[u].registers;
     if (count_loads(s, program->microops))
         return NO_MEMORY;
@@ -1542,7 +1589,8 @@ INLINE void count_waiting(Sim *s, const int by_port)
 {
     for (int32_t port = 0; port < PORTS; port++) {
         s->starting[port] = s->counters[port] + (by_port ? 0 : s->started[port]);
-        s->started[port] = 0;
+        if (!by_port)
+            s->started[port] = 0;
     }
 }
 
