@@ -165,7 +165,24 @@ def _destinations() -> Iterator[Experiment]:
     fused = [line for n in range(2) for line in (f"vmovapd ymm{n}, ymm14", f"vfmadd231pd ymm{n}, ymm14, ymm15")]
     others = [line for n in (2, 3) for line in (f"vmovapd ymm{n}, ymm14", operations["vpternlogd"].format(n))]
     yield Experiment("destinations", "2 fused, 2 vpternlogd", (*fused, *others))
+    yield Experiment("destinations", "8 copies, vpternlogd", tuple(_selections(8, 8)))
+    for count in (8, 12):
+        chains = [operations["vpternlogd"].format(n) for n in range(count)]
+        yield Experiment("destinations", f"{count} chains of vpternlogd", tuple(chains))
+        yield Experiment("destinations", f"{count} chains of vpternlogd, a store", (*chains, "vmovupd [rdx], ymm15"))
+    for count in (8, 10, 12):
+        sums = [f"vfmadd231pd ymm{n}, ymm14, ymm13" for n in range(count)]
+        stores = [f"vmovupd [rdx+{32 * n}], ymm15" for n in range(count // 2)]
+        lines = [one for n, store in enumerate(stores) for one in (*sums[2 * n : 2 * n + 2], store)]
+        yield Experiment("destinations", f"{count} chains of FMAs, {count // 2} stores", tuple(lines))
     yield from _blends_and_turns()
+
+
+def _selections(count: int, registers: int) -> Iterator[str]:
+    """vpternlogd into so many copies of one register."""
+    for n in range(count):
+        yield f"vmovapd ymm{n % registers}, ymm14"
+        yield f"vpternlogd ymm{n % registers}, ymm14, ymm15, 150"
 
 
 def _blends_and_turns() -> Iterator[Experiment]:

@@ -81,7 +81,8 @@ class Core(NamedTuple):
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
             reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all;
             loaded_third: whether a loaded vector needs the path also in the cycle in which it is there;
-            straight_stores: whether a stored vector needs no path in the cycle in which it is there.
+            straight_stores: whether a stored vector needs no path in the cycle in which it is there;
+            straight_cycles: for how many cycles from then on a third vector that was executed for needs none.
         one_result: ports that give one result a cycle.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
         lines_in_turn: whether an access to two lines takes its pipe for two cycles, in place of all its pipes for one.
@@ -140,6 +141,7 @@ class Core(NamedTuple):
     one_store: int = 0
     loaded_third: int = 0
     straight_stores: int = 0
+    straight_cycles: int = 0
     one_result: int = 0
     bank_bytes: int = 0
     lines_in_turn: int = 0

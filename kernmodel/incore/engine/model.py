@@ -147,7 +147,8 @@ class PortSchedulers:
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
             store_takes_paths: whether what starts on one of the latter takes the paths of all of them;
             loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load;
-            straight_stores: whether a stored vector needs no path when it comes straight from what computes it.
+            straight_stores: whether a stored vector needs no path when it comes straight from what computes it;
+            straight_cycles: for how many cycles, the first being that in which it is there, a third vector does.
         one_result: ports that give one result a cycle, for which a later one waits.
         loads_in_order: whether a load whose address is known passes no older one that waits for its pipe.
         most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
@@ -167,6 +168,7 @@ class PortSchedulers:
     store_takes_paths: bool = False
     loaded_third_waits: bool = False
     straight_stores: bool = False
+    straight_cycles: int = 1
     one_result: tuple[str, ...] = ()
     loads_in_order: bool = False
     most_loads: tuple[int, ...] = ()

@@ -286,6 +286,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "one_store": int(by_port.store_takes_paths),
         "loaded_third": int(by_port.loaded_third_waits),
         "straight_stores": int(by_port.straight_stores),
+        "straight_cycles": by_port.straight_cycles,
         "one_result": port_mask(by_port.one_result, pipeline.ports),
         "ordered_pipes": _load_pipes(pipeline) if by_port.loads_in_order else 0,
     }
@@ -370,6 +371,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         store_takes_paths=figures.paths.store_takes_paths,
         loaded_third_waits=figures.paths.loaded_third_waits,
         straight_stores=figures.paths.straight_stores,
+        straight_cycles=figures.paths.straight_cycles,
         one_result=figures.one_result,
         loads_in_order=figures.memory.loads_in_order,
         most_loads=figures.memory.most_loads,

@@ -347,20 +347,23 @@ class Pipeline:
                     self._dispatch(x, microop)
                     break
 
-    def _comes_straight(self, x: _InFlight) -> bool:
-        """Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle."""
+    def _comes_straight(self, x: _InFlight, most: int) -> bool:
+        """Whether the third vector that a µop reads comes straight from what computes it: it is there since so few
+        cycles. What an eliminated move has copied may be any age, unless it is there since this cycle.
+        """
         executed, u = divmod(x.id, self.core.microops)
         sources = [
             (self.flight.get((executed - w.passes) * self.core.microops + w.microop), w.cycles)
             for w in self._waits_of(u)
             if w.third and not (w.third == LOADED and self.core.loaded_third)
         ]
-        return any(y is not None and y.base + cycles == self.now for y, cycles in sources)
+        ages = [(self.now - y.base - cycles, cycles) for y, cycles in sources if y is not None]
+        return any(age == 0 or (cycles and 0 < age < most) for age, cycles in ages)
 
     def _borrow(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
         """Take the operand path over which the third vector comes, that of another port; False while it is busy."""
         lender = self.core.borrowed[port] - 1
-        if lender < 0 or self._comes_straight(x):
+        if lender < 0 or self._comes_straight(x, self.core.straight_cycles):
             return True
         if self.path_used[lender] > self.now or self.back[lender] > self.now or self._gives_way(x):
             return False
@@ -373,7 +376,7 @@ class Pipeline:
 
     def _is_straight_store(self, x: _InFlight, microop: MicroOp) -> bool:
         """Whether a stored vector comes straight from what computes it."""
-        return bool(self.core.straight_stores and microop.third and self._comes_straight(x))
+        return bool(self.core.straight_stores and microop.third and self._comes_straight(x, 1))
 
     def _gives_way(self, x: _InFlight) -> bool:
         """Whether something older waits for the paths of all, and none of them is lent in this cycle."""

@@ -504,7 +504,8 @@ class VectorPathParameters:
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
             path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
             loaded_third_waits: a third vector that is loaded never comes straight;
-            straight_stores: a stored vector that does needs no path.
+            straight_stores: a stored vector that does needs no path;
+            straight_cycles: from when a third vector is there, it comes straight for so many cycles.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
     """
@@ -513,6 +514,7 @@ class VectorPathParameters:
     store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
     loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
     straight_stores: Annotated[bool, Figure("computed stored vectors come straight", _FLAG)] = False
+    straight_cycles: Annotated[int, Figure("cycles in which third vectors come straight", Integer(1, 8))] = 1
     result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
 
 

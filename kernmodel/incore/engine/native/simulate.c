@@ -399,13 +399,17 @@ static void dispatch_in_order(Sim *s)
         dispatch_others(s, unused);
 }
 
-/* Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle. */
-static int comes_straight(const Sim *s, const Instance *x, const Op *m)
+/* Whether the third vector that a µop reads comes straight from what computes it: it is there since so few cycles. What
+ * an eliminated move has copied may be any age, unless it is there since this cycle. */
+static int comes_straight(const Sim *s, const Instance *x, const Op *m, int32_t cycles)
 {
     for (const Apart *w = m->waits; w < m->waits_end; w++) {
         const int64_t source = x->id - w->distance;
-        if (w->third && !(w->third == LOADED && s->core->loaded_third) && source >= 0 && instance(s, source)->base + w->cycles == s->now)
-            return 1;
+        if (w->third && !(w->third == LOADED && s->core->loaded_third) && source >= 0) {
+            const int64_t age = s->now - instance(s, source)->base - w->cycles;
+            if (!age || (w->cycles && age > 0 && age < cycles))
+                return 1;
+        }
     }
     return 0;
 }
@@ -427,7 +431,7 @@ static int gives_way(const Sim *s, const Instance *x)
 static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     const int32_t lender = s->core->borrowed[port] - 1;
-    if (lender < 0 || comes_straight(s, x, m))
+    if (lender < 0 || comes_straight(s, x, m, s->core->straight_cycles))
         return 1;
     if (s->path_used[lender] > s->now || s->back[lender] > s->now)
         return 0;
@@ -440,7 +444,7 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 /* Whether a stored vector comes straight from what computes it. */
 static int is_straight_store(const Sim *s, const Instance *x, const Op *m)
 {
-    return s->core->straight_stores && m->third && comes_straight(s, x, m);
+    return s->core->straight_stores && m->third && comes_straight(s, x, m, 1);
 }
 
 /* Whether the path of a port is there for a µop: not lent, or not needed. */
