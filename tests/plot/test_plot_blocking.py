@@ -61,7 +61,7 @@ def answer() -> BlockingAnswer:
     levels = tuple(SimpleNamespace(name=name) for name in ("L1", "L2"))
     machine = SimpleNamespace(name="toy", title="Toy [processor]", levels=levels)
     before: Any = SimpleNamespace(
-        nest=SimpleNamespace(name="stencil"),
+        nest=SimpleNamespace(name="stencil", loops=tuple(SimpleNamespace(variable=one) for one in "kji")),
         machine=machine,
         prediction=Prediction(30.0),
         sizes={"N": 100},
