@@ -90,7 +90,7 @@ def test_the_answer_for_a_3d_7_point_stencil(seven_point: BlockingAnswer) -> Non
     assert "along k" in best.because
     assert "of 1 MiB in L2" in best.because
     nest = tile(seven_point.before.nest, best.blocks)
-    assert [loop.variable for loop in nest.loops] == ["j_block", "i_block", "k", "j", "i"]
+    assert [loop.variable for loop in nest.loops] == [*(f"{one}_block" for one in best.blocks), "k", "j", "i"]
     assert not seven_point.refused
 
 
