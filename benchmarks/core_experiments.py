@@ -16,7 +16,7 @@ import ctypes
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -158,31 +158,31 @@ def _destinations() -> Iterator[Experiment]:
         "vpaddd into a mask's rest": "vpaddd ymm{}{{k1}}, ymm14, ymm15",
         "vpaddd that clears the rest": "vpaddd ymm{}{{k1}}{{z}}, ymm14, ymm15",
     }
+    selection, fused = operations["vpternlogd"], "vfmadd231pd ymm{}, ymm14, ymm15"
     for name, operation in operations.items():
         for count in (2, 4):
-            lines = [line for n in range(count) for line in (f"vmovapd ymm{n}, ymm14", operation.format(n))]
-            yield Experiment("destinations", f"{count} {name}, a store", (*lines, "vmovupd [rdx], ymm15"))
-    fused = [line for n in range(2) for line in (f"vmovapd ymm{n}, ymm14", f"vfmadd231pd ymm{n}, ymm14, ymm15")]
-    others = [line for n in (2, 3) for line in (f"vmovapd ymm{n}, ymm14", operations["vpternlogd"].format(n))]
-    yield Experiment("destinations", "2 fused, 2 vpternlogd", (*fused, *others))
-    yield Experiment("destinations", "8 copies, vpternlogd", tuple(_selections(8, 8)))
+            lines = (*_into_copies(operation, range(count)), "vmovupd [rdx], ymm15")
+            yield Experiment("destinations", f"{count} {name}, a store", lines)
+    both = (*_into_copies(fused, range(2)), *_into_copies(selection, range(2, 4)))
+    yield Experiment("destinations", "2 fused, 2 vpternlogd", both)
+    yield Experiment("destinations", "8 copies, vpternlogd", tuple(_into_copies(selection, range(8))))
     for count in (8, 12):
-        chains = [operations["vpternlogd"].format(n) for n in range(count)]
+        chains = [selection.format(n) for n in range(count)]
         yield Experiment("destinations", f"{count} chains of vpternlogd", tuple(chains))
         yield Experiment("destinations", f"{count} chains of vpternlogd, a store", (*chains, "vmovupd [rdx], ymm15"))
     for count in (8, 10, 12):
-        sums = [f"vfmadd231pd ymm{n}, ymm14, ymm13" for n in range(count)]
+        sums = [fused.format(n) for n in range(count)]
         stores = [f"vmovupd [rdx+{32 * n}], ymm15" for n in range(count // 2)]
         lines = [one for n, store in enumerate(stores) for one in (*sums[2 * n : 2 * n + 2], store)]
         yield Experiment("destinations", f"{count} chains of FMAs, {count // 2} stores", tuple(lines))
     yield from _blends_and_turns()
 
 
-def _selections(count: int, registers: int) -> Iterator[str]:
-    """vpternlogd into so many copies of one register."""
-    for n in range(count):
-        yield f"vmovapd ymm{n % registers}, ymm14"
-        yield f"vpternlogd ymm{n % registers}, ymm14, ymm15, 150"
+def _into_copies(operation: str, numbers: Iterable[int]) -> Iterator[str]:
+    """An operation into copies of one register, of these numbers."""
+    for number in numbers:
+        yield f"vmovapd ymm{number}, ymm14"
+        yield operation.format(number)
 
 
 def _blends_and_turns() -> Iterator[Experiment]:

@@ -33,7 +33,6 @@ _TRAPS = frozenset({"ud0", "ud1", "ud2", "hlt", "int3"})
 _MASKED_MOVES = ("maskmov", "vmaskmov", "vpmaskmov")
 _STREAMING = ("movnt", "vmovnt")
 _STREAMING_MASKED = frozenset({"maskmovdqu", "vmaskmovdqu", "maskmovq"})
-_VECTORS = frozenset({"xmm", "ymm", "zmm"})
 _STRINGS = frozenset({"cmpsd", "movsd"})
 """String instructions, without operands of their own, that are named like others."""
 _BROADCAST = pattern(r"\{1to(\d+)\}")
@@ -116,7 +115,7 @@ class X86(Isa):
         return operand.kind in effects.WIDE
 
     def is_vector(self, operand: Operand) -> bool:
-        return operand.kind in _VECTORS
+        return operand.kind in decode.VECTORS
 
     def is_mask(self, operand: Operand) -> bool:
         return operand.kind == "k"
@@ -261,7 +260,7 @@ class X86(Isa):
         return forms.row_candidates(form)
 
     def kind_class(self, kind: str) -> str:
-        return "mask" if kind == "k" else "vector" if kind == "mm" or kind in _VECTORS else kind[:1]
+        return "mask" if kind == "k" else "vector" if kind == "mm" or kind in decode.VECTORS else kind[:1]
 
     def stand_ins(self, instruction: Instruction) -> Iterator[str]:
         return forms.stand_ins(instruction)

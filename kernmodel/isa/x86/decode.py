@@ -117,7 +117,9 @@ _KIND_TESTS = (
     ("dr", RegisterExt.is_dr),
     ("tmm", RegisterExt.is_tmm),
 )
-_VECTOR_KINDS = frozenset({"mm", "xmm", "ymm", "zmm"})
+VECTORS = frozenset({"xmm", "ymm", "zmm"})
+"""Kinds of the vector registers that are not those of MMX."""
+_VECTOR_KINDS = VECTORS | {"mm"}
 _PARTIAL_KINDS = frozenset({"r8", "r8h", "r16"})
 
 

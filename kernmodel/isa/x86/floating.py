@@ -14,6 +14,7 @@ import iced_x86 as iced
 from iced_x86 import MemorySize, MemorySizeExt, Mnemonic, OpCodeInfo
 
 from kernmodel.isa.model import FpKind, FpOperation, Instruction, Precision
+from kernmodel.isa.x86.decode import VECTORS
 from kernmodel.patterns import pattern
 
 Work = tuple[tuple[FpOperation, int], ...]
@@ -77,7 +78,7 @@ _BLENDS = ("vblendvpd", "vblendvps", "vpblendvb")
 _OF_TWO_VECTORS = pattern(r"vperm([it])2(?:[bwdq]|p[sd])")
 _INDICES = {"i": 0, "t": 1}
 """Of a permutation of two vectors, the operand that says which elements are taken."""
-_REGISTERS, _THREE = ("xmm", "ymm", "zmm"), 3
+_THREE = 3
 
 _CONVERSION = pattern(
     r"(?:cvtt?(?:ne2?|nee|neo)?|bcstne)"
@@ -175,6 +176,6 @@ def third_vector(instruction: Instruction) -> int | None:
     fused = _FUSED_ORDER.fullmatch(instruction.mnemonic)
     if fused:
         return _ADDENDS[fused[1]]
-    vectors = sum(one.read and (one.kind in _REGISTERS or one.memory is not None) for one in instruction.operands)
+    vectors = sum(one.read and (one.kind in VECTORS or one.memory is not None) for one in instruction.operands)
     destination = instruction.operands[0] if vectors == _THREE else None
-    return 0 if destination and destination.read and destination.kind in _REGISTERS else None
+    return 0 if destination and destination.read and destination.kind in VECTORS else None

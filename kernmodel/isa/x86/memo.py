@@ -17,6 +17,7 @@ from kernmodel.isa.x86.decode import (
     HIGH_BYTES,
     IMPLICIT_MEMORY,
     REGISTERS,
+    VECTORS,
     decode_raw,
     disassemble,
     signed,
@@ -28,7 +29,6 @@ from kernmodel.value_types import NamedTuple
 
 _PLAIN, _VECTOR = 1, 2
 _GENERAL = ("r64", "r32", "r16", "r8")
-_VECTORS = ("xmm", "ymm", "zmm")
 _FIXED = frozenset({"rsp", "rip"})
 _RENAMED = (
     ("rax", "rcx", "rdx", "rbx"),
@@ -62,7 +62,7 @@ def _classes() -> dict[iced.Register_, _Class]:
             continue
         if facts.kind in _GENERAL:
             found[number] = _Class(_PLAIN, facts.kind, facts.name)
-        elif facts.kind in _VECTORS:
+        elif facts.kind in VECTORS:
             found[number] = _Class(_VECTOR, facts.kind, facts.name)
     return found
 

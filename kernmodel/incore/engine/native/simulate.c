@@ -250,12 +250,13 @@ INLINE void retire(Sim *s, const int plain)
 /* Whether an access may start on any port that starts accesses. */
 static int starts_anywhere(const Core *c, int32_t ports) { return c->addressing && (ports & c->addressing) == c->addressing; }
 
-/* Whether an access goes to two lines at once, by all its pipes. */
-static int takes_all(const Sim *s, const Instance *x, const Op *m)
+/* Whether an access goes to two lines at once, by all its pipes, where it goes to two. */
+static int may_take_all(const Core *c, const Op *m)
 {
-    return x->slow && !x->banks && !s->core->lines_in_turn && m->data == 1 && (m->ports & (m->ports - 1)) &&
-           !starts_anywhere(s->core, m->ports);
+    return !c->lines_in_turn && m->data == 1 && (m->ports & (m->ports - 1)) && !starts_anywhere(c, m->ports);
 }
+
+static int takes_all(const Sim *s, const Instance *x, const Op *m) { return x->slow && !x->banks && may_take_all(s->core, m); }
 
 /* Whether nothing older is ready of what keeps each other waiting. */
 static int is_next_alone(const Sim *s, const Instance *x)
@@ -1480,7 +1481,7 @@ static int make_ops(Sim *s, const Program *program)
         s->phases = own > s->phases ? own : s->phases;
         s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
-        s->pipes |= ops[u].slow && !c->bank_bytes && !c->lines_in_turn && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) && !starts_anywhere(c, m[u].ports) ? (uint32_t)m[u].ports : 0;
+        s->pipes |= ops[u].slow && !c->bank_bytes && may_take_all(c, &ops[u]) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */

@@ -238,10 +238,9 @@ def _fill_ports(
         return _doubled(row, twin)
     cost = costs.get(form)
     uses = _core_ports(cost, row) if cost is not None and row.uops <= _MICROCODE_UOPS else ()
-    if not uses and row.ports and row.uops <= len(row.ports):
-        return _extended(row, costs)
     if not uses:
-        return _from(row, MICROCODE)
+        pure_memory = row.ports and row.uops <= len(row.ports)
+        return _extended(row, costs) if pure_memory else _from(row, MICROCODE)
     return _from(replace(row, ports=uses + row.ports), INTEGER)
 
 
