@@ -22,7 +22,7 @@ from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, ISSUE_PASSES, LOGGED_CALLS, TimedCode, TimedData
-from kernmodel.measure.samples import CONFIRMED, ISSUE_TOLERANCE, LONG_CLOCK_TOLERANCE, MOST_ISSUE
+from kernmodel.measure.samples import CONFIRMED, LONG_CLOCK_TOLERANCE
 from kernmodel.value_types import NamedTuple, dataclass
 
 RUNS = 4
@@ -36,6 +36,10 @@ _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
 _INTERRUPTED = 0.01
 """Share of it up to which others may have run."""
+ISSUE_TOLERANCE = 1.12
+"""How much longer than alone the loop of branches may take at both ends of a call that counts."""
+MOST_ISSUE = 1.15
+"""Cycles that a pass of it takes at most on an undisturbed core, with what begins and ends the loop."""
 _ROOM = 4 * 4096
 _APART_SECONDS = 0.03
 _WORD = 8

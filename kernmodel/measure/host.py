@@ -23,7 +23,18 @@ from statistics import median
 from kernmodel.errors import MeasurementError
 from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
-from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
+from kernmodel.measure.samples import (
+    ISSUE_TOLERANCE,
+    LOADS_TOLERANCE,
+    LONG,
+    Brackets,
+    Figure,
+    Sample,
+    agreed,
+    brackets_of,
+    counts,
+    judge,
+)
 from kernmodel.processes import ClosedAtEnd, scratch_folder, start, stop, wait
 from kernmodel.value_types import dataclass
 
@@ -35,6 +46,8 @@ _CALIBRATION = 400
 _CALIBRATED = 8
 """Processors that are calibrated at most."""
 _CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
+_WAIT_MS = 20
+"""How long a round waits for an undisturbed processor before the next processor has its turn."""
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
 _SAMPLE_FIELDS, _LOG_FIELDS = 9, 3
@@ -198,15 +211,18 @@ class Harness(ClosedAtEnd):
         """Run on this processor."""
         self._done(f"pin {processor}")
 
-    def run(self, cases: Sequence[Case], samples: int, seconds: int | None = None) -> list[Sample]:
+    def run(self, cases: Sequence[Case], samples: int, seconds: int | None = None, *, wait_ms: int = 0) -> list[Sample]:
         """Samples of the cases in turn.
+
+        Args:
+            wait_ms: how long to wait for an undisturbed core, in all; then there are fewer samples. 0: not at all.
 
         Raises:
             FaultError: the code raised a signal, or took longer than `seconds`.
         """
         limit = int(min(CALL_SECONDS.most, 10**6)) if seconds is None else seconds
         pairs = " ".join(f"{case.repetitions} {case.argument}" for case in cases)
-        self._tell(f"run {samples} {limit} {len(cases)} {pairs}")
+        self._tell(f"run {samples} {limit} {wait_ms} {len(cases)} {pairs}")
         found: list[Sample] = []
         deadline = time.monotonic() + limit + 5
         while True:
@@ -252,7 +268,9 @@ class Harness(ClosedAtEnd):
             for processor in self.processors[:_CALIBRATED]:
                 self.pin(processor)
                 samples += self.run([Case(1)], _CALIBRATION)
-            self._brackets = brackets_of(samples, self._clock_cycles, self._issue_passes)
+            found = self._brackets = brackets_of(samples, self._clock_cycles, self._issue_passes)
+            limits = ISSUE_TOLERANCE * found.issue_alone, LOADS_TOLERANCE * found.loads_alone
+            self._done(f"quiet {limits[0]:.9f} {limits[1]:.9f} {LONG}")
         return self._brackets
 
     def call_cycles(self, cases: Sequence[Case], seconds: int | None = None) -> float:
@@ -280,29 +298,28 @@ class Harness(ClosedAtEnd):
         brackets = self.brackets()
         cycles: list[list[float]] = []
         pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
-        accepted = refused = made = 0
+        accepted = asked = made = 0
         end = time.monotonic() + effort.seconds
         while made < effort.rounds or time.monotonic() < end:
             processor = self.processors[self._turn % len(self.processors)]
             self._turn += 1
             self.pin(processor)
-            pools[processor] += self.run(cases, effort.samples)
+            pools[processor] += self.run(cases, effort.samples, wait_ms=_WAIT_MS)
             made += 1
+            asked += effort.samples * len(cases)
             rounds = [judge(pools[processor], brackets, number) for number in range(len(cases))]
             complete = [one for one in rounds if one is not None]
             if len(complete) == len(cases):
                 cycles.append([one.cycles for one in complete])
                 accepted += sum(one.accepted for one in complete)
-                refused += sum(one.refused for one in complete)
                 pools[processor] = []
-            figure = agreed(cycles, value, accepted, refused) if cycles else None
+            figure = agreed(cycles, value, accepted, asked - accepted) if cycles else None
             if made >= effort.rounds and figure is not None and figure.confirmed:
                 return figure
             if time.monotonic() >= end:
                 break
-        waiting = [sample for pool in pools.values() for sample in pool]
-        taken = sum(counts(sample, brackets) for sample in waiting)
-        accepted, refused = accepted + taken, refused + len(waiting) - taken
+        accepted += sum(counts(sample, brackets) for pool in pools.values() for sample in pool)
+        refused = asked - accepted
         return agreed(cycles, value, accepted, refused) if cycles else Figure(0.0, 0.0, 0.0, accepted, refused, False)
 
     def clock_hz(self) -> float:

@@ -203,7 +203,7 @@ def plan_of(depth: Depth) -> Plan:
         case "quick":
             return Plan(_QUICK, usual, Effort(40, 2, 1.5), beyond=False, least=1, most=1)
         case "default":
-            return Plan(_MIXES, usual, Effort(60, 3, 1.5))
+            return Plan(_MIXES, usual, Effort(60, 3, 1.2))
         case "thorough":
             return Plan(_MIXES, tuple(peak_kinds()), Effort(80, 3, 3.0), narrow=True, seconds=780.0)
 

@@ -14,11 +14,14 @@ from kernmodel.value_types import dataclass
 
 CLOCK_TOLERANCE = 0.007
 """Largest relative difference of the clock before and after a sample that counts."""
-ISSUE_TOLERANCE = 1.12
-"""How much longer than alone the probes of issue and loads may take at both ends of a sample that counts."""
+ISSUE_TOLERANCE = 1.06
+"""How much longer than alone the probe of issue may take at both ends of a sample that counts. Beside a sibling that
+mostly waits, Zen 3 takes 1.28 times as long."""
+LOADS_TOLERANCE = 1.12
+"""How much longer than alone the probe of loads may take there."""
 MOST_ISSUE = 1.15
 """Cycles that a pass of the loop with a taken branch in each cycle takes at most on an undisturbed core, with what
-begins and ends the loop. Beside a sibling that is awake Zen 3 takes 1.58 to 2.8."""
+begins and ends the loop. Beside a sibling that is awake Zen 3 takes 1.2 to 2.8."""
 LEAST_SAMPLES = 8
 """Samples that have to count for a figure to be given."""
 CONFIRMED = 0.02
@@ -119,28 +122,33 @@ class Figure:
 
 
 def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int) -> Brackets:
-    """How long the probes take on an undisturbed core, per tick of the clock's chain: the fourth smallest of all
-    readings, since one lucky reading would refuse everything else.
+    """How long the probes take on an undisturbed core, per tick of the clock's chain: of all readings between which the
+    clock was steady the one below which a fiftieth lies, at least the fourth, since lucky ones would refuse all others.
 
     Args:
         issue_passes: of the loop of `issue`. If no reading is that of an undisturbed core, nothing counts here:
             none takes more than `MOST_ISSUE` cycles a pass.
     """
-    issue = sorted(reading / min(sample.clock) for sample in samples for reading in sample.issue)
-    loads = sorted(reading / min(sample.clock) for sample in samples for reading in sample.loads)
-    fourth = min(3, len(issue) - 1)
+    steady = [sample for sample in samples if _steady(sample, CLOCK_TOLERANCE)] or samples
+    issue = sorted(reading / min(sample.clock) for sample in steady for reading in sample.issue)
+    loads = sorted(reading / min(sample.clock) for sample in steady for reading in sample.loads)
+    taken = min(max(3, len(issue) // 50), len(issue) - 1)
     most = MOST_ISSUE * issue_passes / clock_cycles
-    return Brackets(clock_cycles, min(issue[fourth], most), loads[fourth])
+    return Brackets(clock_cycles, min(issue[taken], most), loads[taken])
 
 
 def counts(sample: Sample, brackets: Brackets) -> bool:
     """Whether a sample counts."""
-    low, high = min(sample.clock), max(sample.clock)
+    low = min(sample.clock)
     if sample.ticks > LONG * low:
-        return sample.switches == 0 and high <= (1 + LONG_CLOCK_TOLERANCE) * low
-    alone = (max(sample.issue) / brackets.issue_alone, max(sample.loads) / brackets.loads_alone)
-    steady = high <= (1 + CLOCK_TOLERANCE) * low
-    return sample.switches == 0 and steady and max(alone) <= ISSUE_TOLERANCE * low
+        return sample.switches == 0 and _steady(sample, LONG_CLOCK_TOLERANCE)
+    issues = max(sample.issue) <= ISSUE_TOLERANCE * brackets.issue_alone * low
+    loads = max(sample.loads) <= LOADS_TOLERANCE * brackets.loads_alone * low
+    return sample.switches == 0 and _steady(sample, CLOCK_TOLERANCE) and issues and loads
+
+
+def _steady(sample: Sample, tolerance: float) -> bool:
+    return max(sample.clock) <= (1 + tolerance) * min(sample.clock)
 
 
 def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Round | None:

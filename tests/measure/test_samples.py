@@ -56,6 +56,17 @@ def test_a_round_is_the_lower_decile_in_cycles() -> None:
     assert abs(found.cycles - 35396 * 9600 / 8350) < 5
 
 
+def test_a_neighbour_that_mostly_waits_shows_in_the_issue() -> None:
+    """On Zen 3 the loop takes 1.28 times as long beside one, and loops of two loads a cycle 1.3 to 1.6 times."""
+    slower = replace(RECORDED[0], issue=(1190, 1280))
+    assert not counts(slower, BRACKETS)
+
+
+def test_readings_around_a_change_of_the_clock_say_nothing_of_an_undisturbed_core() -> None:
+    lucky = [replace(RECORDED[0], clock=(8350, 9800), issue=(900, 900), loads=(1200, 1200))] * 8
+    assert brackets_of([*lucky, *RECORDED], 9600, 1200) == brackets_of(RECORDED, 9600, 1200)
+
+
 def test_too_few_samples_are_no_round() -> None:
     assert judge(RECORDED[1:], BRACKETS) is None
     assert judge(RECORDED, BRACKETS, which=1) is None

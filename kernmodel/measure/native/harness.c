@@ -56,7 +56,8 @@ static inline uint64_t ticks(void)
     return (uint64_t)high << 32 | low;
 }
 #define CHAIN "add %1, %0\n\t"
-#define PASSES ".p2align 5\n1:\tadd $1, %1\n\tadd $1, %2\n\tsub $1, %0\n\tjne 1b"
+#define PASSES ".p2align 5\n1:\tmovaps (%2), %%xmm1\n\tcvtdq2ps %%xmm0, %%xmm2\n\tadd $1, %1\n\tsub $1, %0\n\tjne 1b"
+#define LOST "cc", "xmm1", "xmm2"
 #define LOADS "mov (%8), %0\n\tmov (%8), %1\n\tmov (%8), %2\n\tmov (%8), %3\n\tmov (%8), %4\n\tmov (%8), %5\n\tmov (%8), %6\n\tmov (%8), %7\n\t"
 static void flush_small_numbers(void)
 {
@@ -73,6 +74,7 @@ static inline uint64_t ticks(void)
     return value;
 }
 #define CHAIN "add %0, %0, %1\n\t"
+#define LOST "cc"
 #define PASSES ".p2align 5\n1:\tadd %1, %1, #1\n\tsubs %0, %0, #1\n\tb.ne 1b"
 #define LOADS                                                                                                          \
     "ldr %0, [%8]\n\tldr %1, [%8]\n\tldr %2, [%8]\n\tldr %3, [%8]\n\tldr %4, [%8]\n\tldr %5, [%8]\n\tldr %6, [%8]\n\t"      \
@@ -103,11 +105,13 @@ static uint64_t chain_ticks(void)
 
 /* ticks of a loop that takes a branch in each cycle, on cores with two or three adders as well; once, since a neighbour on
  * the same core comes and goes. Cores that two threads share predict branches and fetch for one thread after the other: a
- * sibling that is awake, however little it does, doubles the time. Additions without branches may take as long as alone. */
+ * sibling that is awake doubles the time. Additions without branches may take as long as alone; so does, beside a sibling
+ * that mostly waits, a loop of additions, while one with a load and a conversion takes up to 1.4 times as long on Zen 3. */
 static uint64_t issue_ticks(void)
 {
-    uint64_t left = ISSUE_PASSES, a = 1, b = 1, start = ticks();
-    __asm__ volatile(PASSES : "+r"(left), "+r"(a), "+r"(b)::"cc");
+    static char cell[16] __attribute__((aligned(16)));
+    uint64_t left = ISSUE_PASSES, sum = 1, start = ticks();
+    __asm__ volatile(PASSES : "+r"(left), "+r"(sum) : "r"(cell) : LOST);
     return ticks() - start - overhead;
 }
 
@@ -309,6 +313,29 @@ static int guarded(long repetitions, long argument)
     return fault;
 }
 
+/* limits of issue and loads for a tick of the chain, 0: not known, and of calls, of which longer ones do not wait; ticks of
+ * the chain when it was read last */
+static double quiet_issue, quiet_loads, quiet_call;
+static uint64_t last_chain;
+
+/* Whether the core is undisturbed now or within so many milliseconds: a call beside a busy sibling is not worth its time. */
+static int quiet_within(double *milliseconds)
+{
+    while (quiet_issue > 0 && last_chain) {
+        double chain = (double)last_chain;
+        if ((double)issue_ticks() <= quiet_issue * chain && (double)load_ticks() <= quiet_loads * chain)
+            return 1;
+        struct timeval start, now;
+        gettimeofday(&start, NULL);
+        last_chain = chain_ticks();
+        gettimeofday(&now, NULL);
+        *milliseconds -= 1e3 * (double)(now.tv_sec - start.tv_sec) + 1e-3 * (double)(now.tv_usec - start.tv_usec);
+        if (*milliseconds < 0)
+            return 0;
+    }
+    return 1;
+}
+
 static void sample(long which, long repetitions, long argument)
 {
     uint64_t chain = chain_ticks(), issue = issue_ticks(), loads = load_ticks();
@@ -320,6 +347,7 @@ static void sample(long which, long repetitions, long argument)
     uint64_t taken = ticks() - start - overhead;
     long after = switches();
     uint64_t loads_after = load_ticks(), issue_after = issue_ticks(), chain_after = chain_ticks();
+    last_chain = chain_after;
     printf("s %ld %lu %lu %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
            (unsigned long)chain_after, (unsigned long)issue, (unsigned long)issue_after, (unsigned long)loads,
            (unsigned long)loads_after, after - before);
@@ -331,12 +359,13 @@ static void set_alarm(long seconds)
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-/* run SAMPLES SECONDS COUNT (REPETITIONS ARGUMENT)*: each in turn, SAMPLES times; then "end" or "fault SIGNAL" */
+/* run SAMPLES SECONDS WAIT COUNT (REPETITIONS ARGUMENT)*: each in turn, SAMPLES times, fewer where the core is disturbed for
+ * WAIT milliseconds in all (0: whatever disturbs); then "end" or "fault SIGNAL" */
 static void run(char *rest)
 {
-    long pairs[32][2], samples, seconds, count;
+    long pairs[32][2], samples, seconds, wait, count;
     int used = 0;
-    if (sscanf(rest, "%ld %ld %ld%n", &samples, &seconds, &count, &used) != 3 || count > 32 || !work) {
+    if (sscanf(rest, "%ld %ld %ld %ld%n", &samples, &seconds, &wait, &count, &used) != 4 || count > 32 || !work) {
         reply("error run");
         return;
     }
@@ -350,11 +379,16 @@ static void run(char *rest)
         used = more;
     }
     volatile int fault = 0;
+    double left = (double)wait;
     set_alarm(seconds);
-    for (long i = 0; i < count && !fault; i++)
+    for (long i = 0; i < count && !fault; i++) {
+        uint64_t start = ticks();
         fault = guarded(pairs[i][0], pairs[i][1]);
+        if ((double)(ticks() - start) > quiet_call * (double)last_chain)
+            wait = 0;
+    }
     if (!fault && !(fault = sigsetjmp(back, 1)))
-        for (long number = 0; number < samples; number++)
+        for (long number = 0; number < samples && (!wait || quiet_within(&left)); number++)
             for (long i = 0; i < count; i++)
                 sample(i, pairs[i][0], pairs[i][1]);
     running = 0;
@@ -451,7 +485,9 @@ static void obey(char *line)
     else if (sscanf(line, "value %d %ld", &index, &a) == 2 && index >= 0 && index < BUFFERS) {
         buffers[index] = (char *)(uintptr_t)a;
         reply("ok");
-    } else if (sscanf(line, "pin %d", &index) == 1)
+    } else if (sscanf(line, "quiet %lf %lf %lf", &quiet_issue, &quiet_loads, &quiet_call) == 3)
+        reply("ok");
+    else if (sscanf(line, "pin %d", &index) == 1)
         reply(pin(index) ? "error pin" : "ok");
     else if (!strcmp(line, "ticks")) {
         struct timespec now;
