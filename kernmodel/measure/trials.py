@@ -24,7 +24,6 @@ from kernmodel.measure.bandwidth import (
     point_of,
     usable_bytes,
 )
-from kernmodel.measure.blocks import doubts
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
@@ -270,13 +269,17 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
 
 def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
     """What no trial confirms, and what differs from trial to trial."""
-    differing = []
+    refused, differing = [], []
     for name, figures in _figures(trials):
         figure = repeated(figures)
-        yield from doubts(figure, name)
+        if not figure.confirmed:
+            refused.append(f"{name} ({figure.accepted} of {figure.accepted + figure.refused})")
         if len(trials) > 1 and figure.confirmed and not is_repeated(figures):
             told = sum(one.confirmed for one in figures)
             differing.append(f"{name} {f'{figure.spread_percent:.0f} %' if told > 1 else 'once'}")
+    if refused:
+        why = "too few samples count (so many of all), or no two rounds agree within 2 %: probe a quieter host"
+        yield Note("not-confirmed", f"figures that are not judged, since {why}: {', '.join(refused)}")
     if differing:
         what = f"figures that no two of {len(trials)} trials confirm within {REPEATED:.0%}, with their spread"
         yield Note("not-repeated", f"{what}: {', '.join(differing)}")

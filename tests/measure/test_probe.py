@@ -147,6 +147,12 @@ def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(path.bytes_per_cycle is None for path in machine.paths[1:])
 
 
+def test_what_is_not_judged_is_one_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [note.text for note in probed(monkeypatch, ("Mem",)).notes if note.code == "not-confirmed"]
+    assert len(found) == 1
+    assert "Mem load (360 of 900), Mem copy (360 of 900), runs of 1024 B (360 of 900)" in found[0]
+
+
 def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
