@@ -226,6 +226,7 @@ def predict(
     streams: Streams | None = None,
     elsewhere: Elsewhere | None = None,
     calls: CallWork | None = None,
+    held: float = 0.0,
 ) -> EcmPrediction:
     """The single-core ECM prediction.
 
@@ -238,21 +239,27 @@ def predict(
             out.
         elsewhere: the code with its arrays elsewhere, where that makes a difference.
         calls: the functions that the loop calls; None: none.
+        held: cycles by which a pass of the loop takes longer in the core since lines that the first cache writes back
+            take the load pipes.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
     composed = [
-        predict(traffic, incore, other, outside=outside, runs=runs, streams=its, calls=calls).cycles
+        predict(traffic, incore, other, outside=outside, runs=runs, streams=its, calls=calls, held=held).cycles
         for other, its in _otherwise_composed(machine, streams)
     ]
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
-    t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
+    t_ol, t_nol, bound_by = _incore_times(incore, machine, passes, held)
     if streams is not None:
         machine = replace(machine, overlap=_composition(streams, traffic, machine, t_nol))
     plain = transfer_times(machine, streams, traffic, runs or {})
     terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain).beside_work()
-    levels = residence_predictions(machine, terms.beside_outside(), terms.t_out)
+    times = terms.beside_outside()
+    levels = residence_predictions(machine, times, terms.t_out)
+    if held:  # with the data in the first cache it writes nothing back
+        alone = {**times, "T_OL": times["T_OL"] - held * passes}
+        levels = (*residence_predictions(machine, alone, terms.t_out)[:1], *levels[1:])
     t_ecm, t_mem = levels[-1][1], terms.transfers[-1].bandwidth_cycles
     fitted, domain = _penalties(terms), machine.topology.cores_per_numa_domain
     return EcmPrediction(
@@ -269,13 +276,27 @@ def predict(
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
-        notes=(*_notes(incore, terms.transfers), *_machine_notes(terms), *_work_notes(terms, plain)),
-        cycles_interval=_interval(terms, elsewhere, passes, composed),
+        notes=(
+            *_notes(incore, terms.transfers),
+            *_held_notes(held * passes, machine),
+            *_machine_notes(terms),
+            *_work_notes(terms, plain),
+        ),
+        cycles_interval=_interval(terms, elsewhere, passes, composed, held),
         outside=outside,
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
     )
+
+
+def _held_notes(cycles: float, machine: Machine) -> Iterator[Note]:
+    if cycles >= _NOTABLE:
+        text = (
+            f"T_OL is {cycles:.1f} cy/CL more than with data in {machine.levels[0].name}: lines that it writes back "
+            "take the load pipes"
+        )
+        yield Note("loads-beside-written-lines", text, "assumption")
 
 
 def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
@@ -289,10 +310,12 @@ def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
         yield Note("work-beside-memory", text, "assumption")
 
 
-def _interval(terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float]) -> Interval | None:
+def _interval(
+    terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float], held: float
+) -> Interval | None:
     """Between which values T_ECM lies; `composed` are those of compositions that experiments do not tell apart."""
     incores, assumed = (elsewhere.incores, elsewhere.assumed) if elsewhere else ((), "")
-    moved = [_incore_times(one, terms.machine, passes)[:2] for one in incores]
+    moved = [_incore_times(one, terms.machine, passes, held)[:2] for one in incores]
     return union(intervals(terms, moved, assumed, composed))
 
 
@@ -370,7 +393,7 @@ def _composition(streams: Streams, traffic: Traffic, machine: Machine, t_nol: fl
     return streams.composition(accesses, math.fsum(lines for row in read for lines in row.served_by.values()))
 
 
-def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[float, float, OlBoundBy]:
+def _incore_times(incore: InCore, machine: Machine, passes: float, held: float) -> tuple[float, float, OlBoundBy]:
     """T_OL, T_nOL (cy/CL) and what bounds T_OL.
 
     Ports count where the machine says; everything else that the in-core analysis knows (dependencies, the front end,
@@ -385,7 +408,7 @@ def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[floa
     rest = [part.cycles for part in incore.components if part.applies and part.name not in _BY_MACHINE]
     t_ol = max(ports, lcd, *rest)
     t_nol = group_bound(uses, machine.core.non_overlapping_ports)
-    return t_ol * passes, t_nol * passes, _bound_by(t_ol, ports, lcd, incore)
+    return (t_ol + held) * passes, t_nol * passes, _bound_by(t_ol, ports, lcd, incore)
 
 
 _BY_MACHINE = frozenset({PORTS, DIVIDER, PRECEDENCE})

@@ -7,6 +7,7 @@ import pytest
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.dependences.line_splits import Places
 from kernmodel.incore.model import Why
 from kernmodel.report.text.reasons import reason_text
 
@@ -29,6 +30,28 @@ def test_a_load_across_lines_takes_both_pipes_in_the_cycle_behind_it(case: str) 
     loop = block_of_bytes(bytes.fromhex(code), file=case)
     found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop"))
     assert found.prediction == pytest.approx(measured, rel=0.06)
+
+
+_EIGHT = (
+    "c5fc1006c5fc104e20c5fc105640c5fc105e60c5fc10a680000000c5fc10aea0000000c5fc10b6c0"
+    "000000c5fc10bee00000004881c6000100004839fe75c1"
+)
+"""Eight aligned 256-bit loads of a stream, which a pass moves by 256 bytes."""
+
+
+@pytest.mark.parametrize(("core", "held"), [("ZEN3", True), ("ZEN4", False)])
+def test_a_line_written_back_keeps_both_load_pipes_of_zen_3_for_a_cycle(core: str, held: bool) -> None:
+    """Eight loads of 32 bytes beside a line that leaves L1 modified take a cycle more than beside one that does not
+    (benchmarks/written_back.py)."""
+    loop, opened = block_of_bytes(bytes.fromhex(_EIGHT), file="x"), Core.open(core, Settings())
+
+    def cycles(lines: float) -> float:
+        return analyse_block(loop, opened, Settings("loop", places=Places(written_back=lines))).prediction
+
+    found = [cycles(lines) for lines in (0.0, 0.25, 0.5, 1.0, 2.0, 100.0)]
+    assert found == sorted(found)
+    assert found[3] - found[0] == pytest.approx(1.0 if held else 0.0, abs=0.1)
+    assert (found[-1] > found[0]) is held
 
 
 _MOVES = "4889cb" * 11 + "48ffc875da"

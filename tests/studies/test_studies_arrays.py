@@ -136,3 +136,24 @@ def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
     assert "addresses of the arrays" in interval.cause
     assert interval.low <= 6.03 * 1.005
     assert interval.high >= 6.07
+
+
+@pytest.mark.parametrize("machine", ["zen3", "zen4"])
+def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: str, tmp_path: Path) -> None:
+    """Three of eight loads cross lines; on Zen 3 lines that leave L1 modified take its load pipes, which does not
+    concern data in L1."""
+    file = tmp_path / "stencil.s"
+    file.write_text(STENCIL)
+
+    def predicted(rows: int):
+        return km.ecm("stencil", machine=machine, code=km.CodeOptions(asm=file), N=210, M=rows).answer.prediction
+
+    near, far = predicted(6), predicted(60)
+    assert near.t_nol == pytest.approx((8 + 3) / 2)
+    assert far.t_nol == near.t_nol
+    more = far.t_ol - near.t_ol
+    assert 0.4 < more < 1.1 if machine == "zen3" else not more
+    assert far.levels[0][1] == pytest.approx(far.levels[1][1] - more, abs=0.01)
+    noted = "loads-beside-written-lines" in [note.code for note in far.notes]
+    assert noted is (machine == "zen3")
+    assert "loads-beside-written-lines" not in [note.code for note in near.notes]

@@ -38,12 +38,14 @@ class Places(NamedTuple):
             by itself says.
         in_page: by instruction, where its access begins in the first pass, modulo a page of 4096 bytes and counted from
             one place for all of them; loads that are not here wait for no store to another address.
+        written_back: modified lines that leave the first cache per pass.
     """
 
     base: int = 0
     starts: Mapping[int, Sequence[int]] = _NOWHERE
     strides: Mapping[int, int] = NO_PAGES
     in_page: Mapping[int, int] = NO_PAGES
+    written_back: float = 0.0
 
 
 AT_LINES = Places()
@@ -188,6 +190,8 @@ class Lines(NamedTuple):
             more of them than this, which start in one cycle.
         halved: whether accesses of `line_bytes` are two, each of which must not cross its multiples; these are then of
             halves of cache lines.
+        evictions: whether a line that leaves the first cache modified takes all pipes of loads for a cycle, as a load
+            across lines does.
         crossing: whether accesses across lines take longer; apart: whether stores of general-purpose registers to
             several lines enter the cache one a cycle. Both can be idealised.
     """
@@ -198,6 +202,7 @@ class Lines(NamedTuple):
     half_lines: int = 0
     halves_together: int = 0
     halved: bool = False
+    evictions: bool = False
     crossing: bool = True
     apart: bool = True
 
@@ -252,6 +257,8 @@ def slow_accesses(
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
     for instruction, passes in _long_loads(loads, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
+    for instruction, passes in _held_loads(loads, slow, places.written_back if lines.evictions else 0.0).items():
+        slow.setdefault(instruction, [0, 0])[0] |= passes
     alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
     made = []
     for number in sorted({*slow, *alone}):
@@ -281,6 +288,23 @@ def _long_loads(loads: Sequence[MovingAccess], lines: Lines, crossing: Container
     half = 0 if few or any(number in crossing for number in halves) else lines.half_lines
     wholes = [load.instruction for load in moving if load.size == lines.line_bytes]
     return dict([*_one_in(lines.whole_lines, wholes), *_one_in(half, halves)])
+
+
+def _held_loads(
+    loads: Sequence[MovingAccess], slow: Mapping[int, Sequence[int]], written_back: float
+) -> dict[int, int]:
+    """By instruction, the passes in which a load is kept by a line that the first cache writes back, evenly spread over
+    all but those that take longer anyway."""
+    long = {load.instruction: slow.get(load.instruction, _NEVER)[0] for load in loads}
+    free = [(number, passed) for passed in range(PHASES) for number, passes in long.items() if not passes >> passed & 1]
+    held = min(len(free), round(PHASES * written_back))
+    found: dict[int, int] = {}
+    for number, passed in [free[n * len(free) // held] for n in range(held)]:
+        found[number] = found.get(number, 0) | 1 << passed
+    return found
+
+
+_NEVER = (0, 0)
 
 
 def _one_in(every: int, loads: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -341,3 +365,8 @@ def halves(passes: int) -> tuple[int, int]:
     """The lower and the higher 32 bits, as signed numbers."""
     low, high = passes & 0xFFFFFFFF, passes >> 32
     return low - (low >> 31 << 32), high - (high >> 31 << 32)
+
+
+def passes_of(low: int, high: int) -> int:
+    """The passes of which `halves` makes these."""
+    return low & 0xFFFFFFFF | (high & 0xFFFFFFFF) << 32

@@ -317,6 +317,7 @@ def _lines(figures: LineParameters, *, halved: bool) -> Lines | None:
         whole_lines=figures.whole_lines,
         half_lines=figures.half_lines,
         halves_together=figures.halves_together,
+        evictions=figures.evictions,
         halved=halved,
     )
 

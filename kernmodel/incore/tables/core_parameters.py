@@ -525,7 +525,8 @@ class LineParameters:
     Attributes:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
-        whole_lines, half_lines, halves_together: loads of lines and of half lines, as in `line_splits.Lines`.
+        whole_lines, half_lines, halves_together, evictions: loads of lines and of half lines, and what lines take that
+            are written back, as in `line_splits.Lines`.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
@@ -533,6 +534,7 @@ class LineParameters:
     whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
+    evictions: Annotated[bool, Figure("lines written back take load pipes", _FLAG)] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class Stages:
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
+        self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
         self._among: dict[Hashable, tuple[Together, int] | None] = {}
@@ -461,6 +462,27 @@ class Stages:
 
         return self._incores.get(key, analysed)
 
+    def _held(self, case: _Case, code: Code, incore: InCore, traffic: Traffic, places: ArrayPlaces | None) -> float:
+        """Cycles by which a pass takes longer since lines that the first cache writes back take the load pipes."""
+        from kernmodel.incore.core import Core, Settings, predictions_placed
+
+        machine, request = case.method.machine, case.point.code
+        parameters, table = self._core(machine)
+        pipeline = self._analyser(machine).core.pipeline
+        share = (incore.iterations_per_pass or 1.0) / traffic.iterations_per_unit
+        written = traffic.path(machine.paths[0].name).stores * share
+        lines = pipeline.memory.lines if pipeline else None
+        if request.port_model == "even" or not written or lines is None or not lines.evictions:
+            return 0.0
+        place = (places.taken if places else AT_LINES)._replace(written_back=written)
+
+        def find() -> float:
+            settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align)
+            core = Core.of(parameters, settings, table).remembering(self._analyser(machine))
+            return max(0.0, next(predictions_placed(code.loop, core, settings, [place])) - incore.prediction)
+
+        return self._helds.get((code.key, parameters.name, request.align, _key(place), incore.prediction), find)
+
     def _placement(
         self, code: Code, machine: Machine, request: CodeRequest, incore: InCore, places: ArrayPlaces | None
     ) -> tuple[Note, ...]:
@@ -528,8 +550,17 @@ class Stages:
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = self._moved(case, loop, stores, active)
+                held = 0.0 if classic else self._held(case, code, incore, known, places)
                 predictions[active] = predict(
-                    known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out, calls=calls
+                    known,
+                    incore,
+                    paged,
+                    outside=outside,
+                    runs=runs,
+                    streams=streams,
+                    elsewhere=laid_out,
+                    calls=calls,
+                    held=held,
                 )
             return predictions[active]
 
@@ -601,7 +632,7 @@ def _scaled(
 
 def _key(places: Places) -> tuple[object, ...]:
     """A key that is equal for equal places of arrays."""
-    return places.base, tuple(places.starts.items()), tuple(places.in_page.items())
+    return places.base, tuple(places.starts.items()), tuple(places.in_page.items()), places.written_back
 
 
 def _within_lines(loop: AssemblyLoop, line: int) -> tuple[object, ...]:
