@@ -302,6 +302,8 @@ class Machine:
         memory: the memory channels of a socket, None: not given.
         peaks: measured floating-point performance, empty: not given.
         pages: in which pages the data lay of which the bandwidths were measured; None: not known.
+        from_caches: share of the lines that caches served where one ccNUMA domain's bandwidth of memory was measured;
+            None: not given.
         undecided: other expressions that experiments do not tell apart from `overlap`.
         streams: how many streams a core follows; None: not measured on this machine.
     """
@@ -326,6 +328,7 @@ class Machine:
     memory: MemoryChannels | None = None
     peaks: tuple[MeasuredPeak, ...] = ()
     pages: Pages | None = None
+    from_caches: float | None = None
     undecided: tuple[Overlap, ...] = ()
     streams: FollowedStreams | None = None
 

@@ -28,6 +28,7 @@ class MemoryBandwidth:
         bytes_per_second: true bandwidth: as reported, and the write-allocates that the machine did not evade.
         cores: number of cores at which it was measured (where it is highest, up to one ccNUMA domain).
         kernel_read_share, mix_read_share: loaded lines over all lines, of the kernel and of the mix.
+        from_caches: share of the measured lines that caches served, which are not counted in the bandwidth.
     """
 
     level: str
@@ -36,6 +37,7 @@ class MemoryBandwidth:
     cores: int
     kernel_read_share: float
     mix_read_share: float
+    from_caches: float = 0.0
 
 
 def nearest_bandwidth(machine: Machine, level: str, read_share: float, *, textbook: bool = False) -> MemoryBandwidth:
@@ -62,7 +64,8 @@ def nearest_bandwidth(machine: Machine, level: str, read_share: float, *, textbo
         )
     writes = not textbook and 1 - read_share > _END_OF_ROWS
     series = [one for one in series if one.mix.write or not writes] or series
-    measured = [_highest(machine, one, read_share) for one in series]
+    cached = 0.0 if textbook or level != MEMORY else from_caches(machine)
+    measured = [_highest(machine, one, read_share, cached) for one in series]
     # 9 digits, so that rounding does not decide
     return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), m.bytes_per_second))
 
@@ -71,15 +74,16 @@ _END_OF_ROWS = 0.01
 """Share of written lines up to which a kernel writes what ends its rows (a sum of each), and no stream."""
 
 
-def _highest(machine: Machine, series: BandwidthSeries, read_share: float) -> MemoryBandwidth:
-    """The highest of a series over the cores of a domain, as the mix truly moved."""
+def _highest(machine: Machine, series: BandwidthSeries, read_share: float, cached: float) -> MemoryBandwidth:
+    """The highest of a series over the cores of a domain, as the mix truly moved, less the share from caches."""
     # the highest over at most so many cores (else the fewest measured), and the fewest cores that it takes
     limit = machine.topology.cores_per_numa_domain if series.level == MEMORY else 1
     within = series.bytes_per_second[: max(1, bisect_right(series.cores, limit))]
     value = max(within)
     cores = series.cores[within.index(value)]
     factor, share = _true(machine, series, cores)
-    return MemoryBandwidth(series.level, series.mix, value * factor, cores, read_share, share)
+    true = value * factor * (1 - cached)
+    return MemoryBandwidth(series.level, series.mix, true, cores, read_share, share, cached)
 
 
 def _true(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, float]:
@@ -97,12 +101,39 @@ def with_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> tuple[fl
     """True bytes/s that so many cores draw of the mix of a bandwidth, its origin, and how it was found in words."""
     series = _series(machine, found)
     _, origin, how = at_cores(machine, series, cores)
-    return _true_bandwidth(machine, series, cores), origin, how
+    return _true_bandwidth(machine, series, cores, found.from_caches), origin, how
 
 
-def _true_bandwidth(machine: Machine, series: BandwidthSeries, cores: int) -> float:
-    """True bytes/s that so many cores draw of a series."""
-    return at_cores(machine, series, cores)[0] * _true(machine, series, cores)[0]
+def _true_bandwidth(machine: Machine, series: BandwidthSeries, cores: int, cached: float) -> float:
+    """True bytes/s that so many cores draw of a series, less the share that caches served."""
+    domains = max(1.0, min(cores, series.cores[-1]) / machine.topology.cores_per_numa_domain)
+    return at_cores(machine, series, cores)[0] * _true(machine, series, cores)[0] * (1 - cached * domains)
+
+
+def from_caches(machine: Machine) -> float:
+    """Share of the lines of the file's streams over memory that caches served, on the cores of one ccNUMA domain.
+
+    A cache that replaces not just the oldest lines keeps some of data that are larger than it and read over and over
+    (M. K. Qureshi et al., Adaptive insertion policies for high performance caching, ISCA 2007). Where the file does not
+    say how many, its streams of two domains do: these have no more than twice the bandwidth of one, so what they draw
+    more came from caches. Kerncraft's likwid-bench divides the same data among all cores: each of two domains has half
+    of it, of which its caches keep twice the share, so of streams that draw ρ times twice as much it is at least
+    (ρ − 1)/(2ρ − 1) in one. All mixes together: what one of them draws more is within what measurements repeat.
+    """
+    if machine.from_caches is not None:
+        return machine.from_caches
+    one = machine.topology.cores_per_numa_domain
+    drawn = [
+        [
+            series.bytes_per_second[series.cores.index(cores)] * _true(machine, series, cores)[0]
+            for cores in (one, 2 * one)
+        ]
+        for series in machine.bandwidths
+        if series.level == MEMORY and series.threads_per_core == 1 and one in series.cores and 2 * one in series.cores
+    ]
+    ratios = [second / first / 2 for first, second in drawn]
+    more = sum(ratios) / len(ratios) if ratios else 1.0
+    return max(0.0, (more - 1) / (2 * more - 1))
 
 
 def _series(machine: Machine, found: MemoryBandwidth) -> BandwidthSeries:
@@ -151,7 +182,7 @@ def _share(machine: Machine, found: MemoryBandwidth, series: BandwidthSeries, co
     """The same of several cores; `series` is that of the bandwidth."""
     if not series.cores[0] <= cores <= series.cores[-1]:
         return 1.0
-    return min(1.0, _true_bandwidth(machine, series, cores) / found.bytes_per_second)
+    return min(1.0, _true_bandwidth(machine, series, cores, found.from_caches) / found.bytes_per_second)
 
 
 UNFITTED = 0.5
@@ -177,7 +208,7 @@ _SATURATED = 0.99
 
 
 def _fitted(machine: Machine, found: MemoryBandwidth, series: BandwidthSeries) -> Iterator[float]:
-    alone = found.bytes_per_second / _true_bandwidth(machine, series, 1)
+    alone = found.bytes_per_second / _true_bandwidth(machine, series, 1, found.from_caches)
     used, penalty = 1 / alone, UNFITTED
     for cores in range(2, found.cores + 1):
         share = _share(machine, found, series, cores)

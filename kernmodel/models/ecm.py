@@ -436,6 +436,12 @@ def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> Iterator[Note
                 f"mix ({found.mix.name}) {found.mix_read_share:.0%}"
             )
             yield Note("bandwidth-mix", text, "assumption")
+        if found and transfer.bytes and found.from_caches:
+            text = (
+                f"{transfer.name}: caches served {found.from_caches:.1%} of the lines of the machine's streams from "
+                "memory, which its bandwidth leaves out"
+            )
+            yield Note("streams-from-caches", text, "assumption")
 
 
 def _unknown_notes(machine: Machine, transfers: tuple[TransferTime, ...]) -> Iterator[Note]:

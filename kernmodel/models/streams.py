@@ -19,6 +19,7 @@ from math import fsum
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.model import Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.models.bandwidths import MEMORY, from_caches
 from kernmodel.traffic.model import PathLines
 from kernmodel.value_types import dataclass
 
@@ -177,11 +178,8 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
 def _memory_load(machine: Machine) -> float | None:
     """Cycles of a line of a stream of loads from memory on all paths together; None: not measured."""
     mixes = (mix for mix in _mixes(machine) if not mix.write)
-    loads = [cycles / mix.read for mix in mixes if (cycles := _one_core_cycles(machine, mix, _MEMORY))]
+    loads = [cycles / mix.read for mix in mixes if (cycles := _one_core_cycles(machine, mix, MEMORY))]
     return min(loads, default=None)
-
-
-_MEMORY = "Mem"
 
 
 def beside_cycles(known: Sequence[float], lines: float) -> float:
@@ -355,10 +353,16 @@ def _loaded(mix: StreamMix) -> int:
 
 
 def _one_core_cycles(machine: Machine, mix: StreamMix, level: str) -> float | None:
-    """Cycles in which one core moves a line of each stream of a mix with data in a level; None: not measured."""
+    """Cycles in which one core moves a line of each stream of a mix with data in a level; None: not measured.
+
+    Of those from memory, the share of lines that the last cache served took as long as all take from there.
+    """
     for series in machine.bandwidths:
         if (series.mix, series.level, series.threads_per_core) == (mix, level, 1) and series.cores[0] == 1:
-            return (mix.read + mix.write) * machine.line_bytes / series.bytes_per_second[0] * machine.clock_hz
+            cycles = (mix.read + mix.write) * machine.line_bytes / series.bytes_per_second[0] * machine.clock_hz
+            cached = from_caches(machine) if level == MEMORY else 0.0
+            inner = (_one_core_cycles(machine, mix, machine.levels[-1].name) if cached else None) or 0.0
+            return (cycles - cached * inner) / (1 - cached)
     return None
 
 

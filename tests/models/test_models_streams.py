@@ -14,7 +14,7 @@ from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, FollowedStreams, Machine, StreamMix
 from kernmodel.machine.overlap import evaluate
-from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penalties, with_cores
+from kernmodel.models.bandwidths import drawn_share, from_caches, nearest_bandwidth, penalties, with_cores
 from kernmodel.models.ecm import _beside_notes, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
@@ -49,7 +49,9 @@ def test_streams_of_one_core_take_what_was_measured(name, mix):
     for path, flow in zip(machine.paths, flows, strict=True):
         if path.name in streams.times:
             times[path.time_name] = stream_cycles(streams.times[path.name], path, flow, float(both == write))
-    assert evaluate(streams.overlap, times) == pytest.approx(measured(machine, mix, "Mem"), rel=rel)
+    cached = from_caches(machine)
+    passes = (1 - cached) * evaluate(streams.overlap, times) + cached * measured(machine, mix, machine.levels[-1].name)
+    assert passes == pytest.approx(measured(machine, mix, "Mem"), rel=rel)
 
 
 def test_a_width_that_makes_a_stream_longer_than_measured_gives_way_to_it() -> None:
@@ -118,6 +120,25 @@ def test_lines_read_before_they_are_written_take_what_updates_take(share: float,
     third = PathLines(2, 1, 0)
     assert stream_cycles(times, path, third, 0.0) == pytest.approx(3 * taken["copy",])
     assert stream_cycles(times, path, third, 1.0) == pytest.approx(3 * taken["daxpy",])
+
+
+@given(st.floats(1e9, 1e11), st.floats(0, 0.2), st.floats(0.8, 1.0))
+def test_lines_that_caches_served_are_no_bandwidth_of_memory(memory: float, cached: float, together: float) -> None:
+    """Two domains have at most twice the bandwidth of one, and the same data in all: what streams of two draw more
+    tells a share from caches, all of it where the domains do not disturb each other."""
+    machine, mix = load_machine("bdw"), StreamMix("load", 1, 0, 0)
+    domain = machine.topology.cores_per_numa_domain
+    reported = memory / (1 - cached), 2 * memory * together / (1 - 2 * cached)
+    machine = replace(machine, bandwidths=(BandwidthSeries("Mem", mix, (domain, 2 * domain), reported),))
+    found = nearest_bandwidth(machine, "Mem", 1.0)
+    assert found.from_caches <= cached + 1e-9
+    assert found.from_caches == pytest.approx(cached if together == 1 else found.from_caches)
+    assert with_cores(machine, found, 2 * domain)[0] <= 2 * found.bytes_per_second * (1 + 1e-9)
+    stated = nearest_bandwidth(replace(machine, from_caches=cached), "Mem", 1.0)
+    assert stated.bytes_per_second == pytest.approx(memory)
+    assert with_cores(machine, stated, 2 * domain)[0] == pytest.approx(2 * memory * together)
+    assert drawn_share(machine, stated, domain) == pytest.approx(1.0)
+    assert nearest_bandwidth(machine, "Mem", 1.0, textbook=True).bytes_per_second == pytest.approx(reported[0])
 
 
 @pytest.mark.parametrize(("arrays", "followed"), [(31, True), (32, True), (33, False), (37, False)])

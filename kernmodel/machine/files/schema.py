@@ -194,6 +194,7 @@ SERIES: Table = {
 BANDWIDTHS: Table = {
     "unit": Field(unit("bandwidth")),
     "pages": Field(Choice(get_args(Pages)), required=False),
+    "from_caches": Field(Number(0.5), required=False),
     "source": _SOURCE,
     "mixes": Field(Rows(MIX), todo="name each stream mix with its read and write streams"),
     "measured": Field(List(SERIES), todo="list the measured series, or write []"),
@@ -295,6 +296,7 @@ def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machi
         undecided=values["overlap"].get("undecided") or (),
         bandwidths=_build_bandwidths(values["bandwidths"]),
         pages=values["bandwidths"].get("pages"),
+        from_caches=values["bandwidths"].get("from_caches"),
         compilers=tuple(Compiler(command, tuple(flags.split())) for command, flags in values["compilers"].items()),
         sources=_sources(values),
         file=file,
