@@ -1,7 +1,8 @@
 """Calls in a loop: the function called, which calls the hot path avoids, and what is said of those it does not.
 
-A square root that has to set errno is an instruction and, behind a test for negative arguments, a call; compilers put
-what they take for rare behind the loop. Such blocks are left out, see docs/loop-finding.md.
+A square root that has to set errno is an instruction and, behind a test for negative arguments, a call; a product of
+complex numbers is six operations and, behind a test for NaN, a call; compilers put what they take for rare behind the
+loop. Such blocks are left out, see docs/loop-finding.md.
 """
 
 from __future__ import annotations
@@ -152,6 +153,11 @@ def is_square_root(name: str) -> bool:
     return name.removeprefix("__").removesuffix("_finite") in ("sqrt", "sqrtf", "sqrtl")
 
 
+def is_complex_product(name: str) -> bool:
+    """Whether a function is the compiler's own for products of complex numbers."""
+    return name in ("__mulsc3", "__muldc3", "__mulxc3", "__multc3")
+
+
 def call_notes(listing: Listing, body: Iterable[Instruction]) -> tuple[Note, ...]:
     """A warning for each function that the body calls in every pass."""
     labels = {address: name for name, address in listing.labels}
@@ -174,15 +180,26 @@ def left_out_note(listing: Listing, blocks: Iterable[Instruction]) -> Note:
     place = ", ".join(filter(None, (start, _lines(lines))))
     one = f"a block with the call of {' and '.join(names)}{f' ({place})' if place else ''} is"
     what = one if len(calls) == 1 else f"the blocks with {len(calls)} calls of {' and '.join(names)} are"
-    roots = all(is_square_root(called_name(call, labels)) for call in calls)
-    why = (
-        "only negative arguments, for which errno has to be set, take that way (-fno-math-errno removes it)"
-        if roots
-        else "code out of line is what the compiler takes to be rare; if your data take that way, the loop is slower"
-    )
-    text = f"{what} left out: {why}"
-    # a call that the source itself makes on a condition also stands out of line: only errno's is certain to be rare
-    return Note("cold-block", text, "assumption" if roots else "warning", calls[0].place_in(listing.file))
+    called = [called_name(call, labels) for call in calls]
+    rare = next((why for is_kind, why in _RARE if all(map(is_kind, called))), None)
+    guess = "code out of line is what the compiler takes to be rare; if your data take that way, the loop is slower"
+    text = f"{what} left out: {rare or guess}"
+    # a call that the source itself makes on a condition also stands out of line: only these are certain to be rare
+    return Note("cold-block", text, "assumption" if rare else "warning", calls[0].place_in(listing.file))
+
+
+_RARE = (
+    (
+        is_square_root,
+        "only negative arguments, for which errno has to be set, take that way (-fno-math-errno removes it)",
+    ),
+    (
+        is_complex_product,
+        "only products of which both parts are NaN take that way, to become infinite where a factor is "
+        "(C11, G.5.1; -fcx-limited-range removes it)",
+    ),
+)
+"""Functions of which it is certain why they are rarely called, and that."""
 
 
 def _lines(lines: list[int]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kernmodel.code.calls import called_name, is_square_root
+from kernmodel.code.calls import called_name, is_complex_product, is_square_root
 from kernmodel.code.strong_components import cyclic_components
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, Operand
@@ -143,6 +143,10 @@ def _detours(listing: Listing, flow: ControlFlow) -> tuple[_Detour, ...]:
         inner = frozenset[int]().union(*(other.blocks for other in others if whole > set(other.blocks)))
         # what looks like a detour may be the end of an outer loop that begins with its inner one
         shares_head = any(other.header == loop.header for other in others)
+        ordered = _around(graph, whole, loop.header, _unordered(graph, whole))
+        if ordered is not None:
+            names = [called_name(i, labels) for i in _inside(graph, whole - ordered) if i.branch == "call"]
+            hot = ordered if names and all(is_complex_product(name) for name in names) else whole
         for block in sorted(whole - inner):
             calls = [i for i in _inside(graph, (block,)) if i.branch == "call"]
             without = _around(graph, hot - {block}, loop.header) if calls and block in hot else None
@@ -157,9 +161,25 @@ def _detours(listing: Listing, flow: ControlFlow) -> tuple[_Detour, ...]:
     return tuple(found)
 
 
-def _around(graph: _Graph, within: frozenset[int], header: int) -> frozenset[int] | None:
-    """The blocks of `within` that still form a loop through its header, None if there is none."""
-    return next((part for part in _cyclic(graph, within, frozenset()) if header in part), None)
+def _around(
+    graph: _Graph, within: frozenset[int], header: int, without: frozenset[tuple[int, int]] = frozenset()
+) -> frozenset[int] | None:
+    """The blocks of `within` that still form a loop through its header, `without` some edges; None if there is none."""
+    parts = cyclic_components(
+        within, lambda block: [s for s in graph.successors(block, within, frozenset()) if (block, s) not in without]
+    )
+    return next((part for part in parts if header in part), None)
+
+
+def _unordered(graph: _Graph, blocks: frozenset[int]) -> frozenset[tuple[int, int]]:
+    """The edges that are taken where one of two compared floating-point numbers is NaN."""
+    found = set[tuple[int, int]]()
+    for block in blocks:
+        last = graph.instructions[graph.blocks[block].end - 1]
+        condition = isa_of(last.isa).condition(last)
+        if condition in ("u", "o"):
+            found.update((block, s) for s in graph.blocks[block].successors if (s == block + 1) == (condition == "o"))
+    return frozenset(found)
 
 
 def _sets_errno(graph: _Graph, hot: frozenset[int], cold: frozenset[int], names: list[str]) -> bool:

@@ -197,7 +197,7 @@ def _leaves(analysis: Analysis, loop: LoopBody, number: int) -> bool:
 
 _OPPOSITE: dict[Condition, Condition] = {
     "e": "ne", "ne": "e", "l": "ge", "ge": "l", "le": "g", "g": "le",
-    "b": "ae", "ae": "b", "be": "a", "a": "be", "s": "ns", "ns": "s",
+    "b": "ae", "ae": "b", "be": "a", "a": "be", "s": "ns", "ns": "s", "u": "o", "o": "u",
 }  # fmt: skip
 _ORDER = {
     "l": (1, 0), "b": (1, 0), "s": (1, 0), "le": (1, 1), "be": (1, 1),

@@ -19,9 +19,10 @@ PRECISION_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 Notion = Literal["loop", "unrolled"]
 """How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""
-Condition = Literal["e", "ne", "l", "ge", "le", "g", "b", "ae", "be", "a", "s", "ns"]
+Condition = Literal["e", "ne", "l", "ge", "le", "g", "b", "ae", "be", "a", "s", "ns", "u", "o"]
 """When a conditional branch is taken, by what was compared last: equal, not equal; of signed numbers less, greater or
-equal, …; of unsigned ones below, above or equal, …; s and ns ask for the sign of the result."""
+equal, …; of unsigned ones below, above or equal, …; s and ns ask for the sign of the result; of floating-point numbers
+unordered (one of them is NaN) and ordered."""
 
 
 class Encoding(NamedTuple):

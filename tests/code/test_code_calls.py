@@ -52,6 +52,48 @@ def test_the_call_for_negative_arguments_of_a_square_root_is_left_out(compiler: 
     assert "-fno-math-errno" in note.text
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("flags", ["-O2", "-O3 -march=haswell"])
+@pytest.mark.parametrize("part", ["double", "float"])
+def test_the_call_for_products_of_complex_numbers_that_are_nan_is_left_out(
+    compiler: str, flags: str, part: str
+) -> None:
+    """clang tests both parts one after the other, in a block between the loop and the call; it is left out, too."""
+    command = shutil.which(compiler) or shutil.which(f"{compiler}-19")
+    if command is None:
+        pytest.skip(f"no {compiler} on this system")
+    source = f"void k({part} _Complex*restrict a,{part} _Complex*restrict b)"
+    source += "{for(int i=0;i<5000;++i)a[i]=b[i]*b[i];}"
+    found = FoundCompiler(compiler, command, ())
+    made = start_compile(source, name="k.c", compiler=found, flags=tuple(flags.split()), defines={}).finish()
+    size = 2 * (8 if part == "double" else 4)
+    accesses = (ExpectedAccess("a", size, size, written=True), ExpectedAccess("b", size, size, written=False))
+    loop = choose_loop(read_listing(made.text, "k.s"), Expectation(accesses, trip_count=5000))
+    assert calls(loop) == []
+    assert sum(i.branch == "conditional" for i in loop.instructions) == 2
+    (note,) = loop.notes
+    assert (note.code, note.kind) == ("cold-block", "assumption")
+    assert "products of which both parts are NaN" in note.text
+
+
+def test_a_way_taken_for_nan_stays_where_it_calls_another_function() -> None:
+    text = OUT_OF_LINE.replace("ja .L9", "jp .L9")
+    (note,) = without_source(text).notes
+    assert (note.kind, "code out of line" in note.text) == ("warning", True)
+    in_line = IN_LINE.replace("jbe .L4", "jnp .L4")
+    assert calls(without_source(in_line)) == ["call often"]
+    assert calls(without_source(in_line.replace("often", "__muldc3"))) == []
+    assert calls(without_source(in_line.replace("jnp", "jp").replace("often", "__muldc3"))) == ["call __muldc3"]
+
+
+def test_the_way_taken_for_nan_on_aarch64_is_left_out() -> None:
+    text = "f:\n.L2:\nldr d0, [x0], 8\nfcmp d0, d0\nbvs .L5\n.L3:\nstr d0, [x1], 8\ncmp x0, x2\nbne .L2\nret\n"
+    text += ".L5:\nbl __muldc3\nb .L3\n"
+    loop = select_without_source(read_listing(text, "test.s"))
+    assert calls(loop) == []
+    assert [note.code for note in loop.notes] == ["cold-block"]
+
+
 @pytest.mark.parametrize(("function", "flag"), [("exp", "-ffast-math"), ("nearbyint", "SSE4.1"), ("mine", None)])
 def test_a_call_that_each_pass_makes_is_a_warning_with_its_name(function: str, flag: str | None) -> None:
     loop = loop_calling(function, "gcc", "-O2")

@@ -32,7 +32,7 @@ _VECTOR_FLAG = re.compile(r"(-msve-vector-bits=)\d+")
 _CONDITIONS: dict[str, Condition] = {
     "b.eq": "e", "b.ne": "ne", "b.lt": "l", "b.ge": "ge", "b.le": "le", "b.gt": "g",
     "b.lo": "b", "b.hs": "ae", "b.ls": "be", "b.hi": "a", "b.mi": "s", "b.pl": "ns",
-    "cbz": "e", "cbnz": "ne",
+    "cbz": "e", "cbnz": "ne", "b.vs": "u", "b.vc": "o",
 }  # fmt: skip
 _ADDITIONS = frozenset({"fadd", "fsub", "fsubr", "fabd"})
 _PRIVILEGED = frozenset({"eret", "smc", "hvc", "tlbi"})

@@ -25,7 +25,7 @@ from kernmodel.patterns import pattern
 
 _CONDITIONS: dict[str, Condition] = {
     "je": "e", "jne": "ne", "jl": "l", "jge": "ge", "jle": "le", "jg": "g",
-    "jb": "b", "jae": "ae", "jbe": "be", "ja": "a", "js": "s", "jns": "ns",
+    "jb": "b", "jae": "ae", "jbe": "be", "ja": "a", "js": "s", "jns": "ns", "jp": "u", "jnp": "o",
 }  # fmt: skip
 _STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
 _PADDING = frozenset({"nop", "xchg", "int3"})
