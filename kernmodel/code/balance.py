@@ -49,6 +49,7 @@ class ExpectedWork:
         distinct: those that yield different values; None: not known, so that any of them may be left out.
         reductions: sums that begin anew each time the innermost loop is entered.
         conversions: conversions of integers, for which some instruction sets add and subtract.
+        complex_products: products of two complex numbers.
         open_ended: calls of functions whose operations are not known.
         reassociated: the compiler was allowed to reorder (-ffast-math), so that fewer operations are no surprise.
     """
@@ -57,6 +58,7 @@ class ExpectedWork:
     distinct: tuple[ExpectedOperation, ...] | None = None
     reductions: int = 0
     conversions: int = 0
+    complex_products: int = 0
     open_ended: bool = False
     reassociated: bool = False
 
@@ -200,7 +202,8 @@ def operations(work: ExpectedWork, block: Block, done: Mapping[str, int]) -> dic
     # a quotient may become a product with the reciprocal, a root a product with its approximation
     replaced = sum(max(0, most[kind] - done.get(kind, 0)) for kind in ("div", "sqrt"))
     sums = work.reductions * block.steps if block.along is not None else 0
-    extra = replaced + _NEWTON * done.get("approximate", 0) + _CONVERTED * work.conversions * iterations
+    unused = (_CONVERTED * work.conversions + _UNUSED_PARTS * work.complex_products) * iterations
+    extra = replaced + _NEWTON * done.get("approximate", 0) + unused
     fused = Span(
         # a sum that begins anew in the pass saves its first addition; one in several vectors ends in sums of lanes
         max(0, least["add"] + least["mul"] - sums),
@@ -214,6 +217,10 @@ _NEWTON = 8
 
 _LANES = 32
 """Additions at most, lanes counted, that bring the partial sums of a vector together."""
+
+_UNUSED_PARTS = 2
+"""Additions for a product of complex numbers that vectors of both parts make in vain: of both parts of the partial
+products they make the sum and the difference, of which the product takes one each."""
 
 _CONVERTED = 4
 """Additions and products at most for one integer that an instruction set cannot convert by one instruction."""

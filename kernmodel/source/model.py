@@ -219,6 +219,7 @@ class Operations:
         flops: floating-point operations.
         distinct: those whose value no other operation of the body yields.
         conversions: conversions of integers to floating-point numbers.
+        complex_products: products of two complex numbers.
         scalars: scalar variables that are read or written, by name, with their types.
         reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration
             updates from its own previous value.
@@ -233,6 +234,7 @@ class Operations:
     flops: tuple[FlopCount, ...]
     distinct: tuple[DistinctOperation, ...] = ()
     conversions: int = 0
+    complex_products: int = 0
     scalars: Mapping[str, ElementType] = field(default_factory=dict)
     reductions: tuple[str, ...] = ()
     carried_scalars: tuple[str, ...] = ()

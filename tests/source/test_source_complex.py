@@ -65,3 +65,9 @@ def test_without_its_header_complex_is_no_type() -> None:
 def test_sizes_may_be_called_as_the_imaginary_unit_is() -> None:
     nest = parse_kernel("void k(int I, double a[I]) { for (int i = 0; i < I; ++i) a[i] = 0; }", "k.c", {"I": 10})
     assert nest.symbols
+
+
+@pytest.mark.parametrize(("statement", "products"), [("b[i] += c * a[i] * f[i]", 2), ("b[i] = x[i] * a[i] + c", 0)])
+def test_products_of_two_complex_numbers_are_counted(statement: str, products: int) -> None:
+    nest = parse_kernel(f"{HEADER}void k({GIVEN}) {{ for (int i = 0; i < n; ++i) {statement}; }}", "k.c", {})
+    assert nest.operations.complex_products == products

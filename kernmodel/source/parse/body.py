@@ -18,6 +18,7 @@ from kernmodel.source.parse.c_types import (
     LONG,
     LONG_DOUBLE,
     common_type,
+    is_complex,
     part_of,
     real_operations,
 )
@@ -127,6 +128,7 @@ class Body:
         self._variables = frozenset(loop.variable for loop in loops)
         self._values = ValueNumbers()
         self._conversions = 0
+        self._complex_products = 0
         self._depth = 0
         self._after_inner = False
         self._carried: dict[str, _Carried] = {}
@@ -326,6 +328,7 @@ class Body:
             flops=tuple(FlopCount(op, of, count, name, share) for (op, of, name, share), count in self._flops.items()),
             distinct=self._values.operations,
             conversions=self._conversions,
+            complex_products=self._complex_products,
             scalars=self._scalars,
             reductions=tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n))),
             carried_scalars=tuple(name for name in self._exposed if name in self._ever_written),
@@ -656,6 +659,8 @@ class Body:
             return Value(INT, self._computed("compare", (left, right), operator, element), literal, carried)
         if operator in _ARITHMETIC:
             right_node = node.rvalue if isinstance(node, c_ast.Assignment) else getattr(node, "right", node)
+            both = _ARITHMETIC[operator] == "mul" and is_complex(left.element) and is_complex(right.element)
+            self._complex_products += both and self._depth == self._innermost
             for kind, times in real_operations(_ARITHMETIC[operator], left.element, right.element):
                 self._count(kind, part_of(element), (operator, right_node), literal=literal, times=times)
         elif operator not in _BITS:

@@ -55,6 +55,7 @@ def _work(nest: LoopNest, flags: Collection[str]) -> ExpectedWork:
         distinct=tuple(distinct),
         reductions=len(nest.operations.reductions),
         conversions=nest.operations.conversions,
+        complex_products=nest.operations.complex_products,
         open_ended=total["function"] > 0,
         reassociated=reassociates(flags),
     )
