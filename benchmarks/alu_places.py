@@ -1,0 +1,199 @@
+"""Which ALU gets an operation at dispatch on this host: places in the queues of integer schedulers, read one by one.
+
+    python benchmarks/alu_places.py [--random N] [--seed N] [--only WORD] [--released]
+
+A block begins with an `lfence`. All its operations wait for one of two values that chains of vectors bring after the
+last of them was dispatched. What is printed for each operation that waits for the later value is how many cycles after
+it it starts: a chain of loads of its result ends the block, so that it is the time of the block less that of a block
+whose chain begins with the value itself. Operations of one queue start one a cycle, so that this is their place in it;
+in ALU2 it is one more, since the value comes over its path. Beside it stands the place that the rule of
+docs/front-end.md says (`places`). The letters, a slot each, six of which are dispatched in a cycle:
+
+    F any ALU, M ALU1 (imul), S ALU1 or ALU2 (rorx), C ALU0 or ALU3 (cmov), P an operation with a load (ALU0 to ALU2),
+    f any ALU, L a load, W a store, B a comparison fused with a branch, which wait for the earlier value; . nothing
+
+`--random N` adds N blocks of random letters. `--released` tells instead when an entry that an operation has left is
+seen to be free: where a last F finds two f in ALU0's queue and one F in each other's, its place is 1 until one f has
+started, then 0. Beside it stands how much longer a block takes whose only f is dispatched in that cycle: it grows by 1
+a cycle behind the last one whose f may start as soon as the value is there. Samples beside which another thread of the
+core was busy do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from math import isnan, nan
+from random import Random
+
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.blocks import slope
+from kernmodel.measure.host import Effort, Harness
+
+WIDTH, SEEN_AFTER = 6, 3
+QUEUES = {"F": (0, 1, 2, 3), "f": (0, 1, 2, 3), "M": (1,), "S": (1, 2), "C": (0, 3), "P": (0, 1, 2), "B": (0, 3)}
+"""Queues by letter; that of loads and stores are the first three."""
+_READ = "FMSCP"
+_LINES = {
+    "F": "lea {}, [rcx+8]",
+    "M": "imul {}, rcx, 1",
+    "S": "rorx {}, rcx, 0",
+    "C": "cmovne {}, rcx",
+    "P": "andn {}, rcx, [rsi+24]",
+    "f": "lea {}, [rdx+8]",
+    "L": "mov r9, [rdx]",
+    "W": "mov [rdx+64], rsi",
+    "B": "cmp rdx, 1\njb 7f",
+    ".": "mov r15, r14",
+}
+_LATENCY = {"M": 3, "P": 2}
+"""From the start to the first load of the chain, 1 for others; that of P has an index."""
+_ADDRESSES = {"F": "[r8-8]", "f": "[r8-8]", "P": "[rbp+r8]"}
+"""Of the value again, by what was made of it: 8 more, and its complement, to which rbp adds twice the value and one."""
+_HEAD = 4 * WIDTH
+_CHAIN, _COPIES, _EFFORT = 6, 8, Effort(40, 2, 3.0)
+_STEP = "vpmulld xmm0, xmm0, xmm1"
+_FIRST = (
+    *("mov [rsi], rsi", "mov qword ptr [rsi+24], -1", "mov [rsi+64], rsi"),
+    *("vmovq xmm0, rsi", "vpcmpeqd xmm1, xmm1, xmm1", "vpabsd xmm1, xmm1", "lea rbp, [rsi+rsi+1]"),
+)
+_PAUSE, _PROBE = "." * 30, "F....." * 6
+"""Until what was dispatched is seen; one operation a cycle, which goes to the least occupied queues one by one."""
+
+
+def blocks() -> Iterator[str]:
+    """Those that show the parts of the rule, each alone."""
+    yield from (f"F{'.' * 5}" * 7, f"FF{'.' * 4}" * 5, f"FFF{'.' * 3}" * 5, "FFFFFF")
+    yield from ("FFFS", "SFFF", "FS", "FFS", "...S", "FC", "FFC", "FFFC", "CCFF", "SSFF", "FFSS", "FFM", "FFFP")
+    for shown in ("L.....", "W.....", "B.....", "f....."):
+        yield shown * 6 + _PAUSE + _PROBE
+    for shown in ("LLLLLL", "LLWW..", "LF....", "PL....", "PLL...", "FB....", "FFB...", "FFFB..", "FFFFB.", "BB...."):
+        yield shown + _PAUSE + _PROBE
+    yield from ("P....." * 9, "f....." * 3 + _PAUSE + "CF....", "f....." * 3 + _PAUSE + "PF....")
+
+
+def random_blocks(random: Random, number: int) -> Iterator[str]:
+    """Four cycles of random letters, a pause, and four more."""
+    letters = "FFFFMSCPfLWB" + "." * 12
+    for _ in range(number):
+        halves = ["".join(random.choice(letters) for _ in range(4 * WIDTH)) for _ in range(2)]
+        yield _PAUSE.join(halves)
+
+
+def assigned(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, ...] | None:
+    """Queues of the operations of a cycle, no two the same: those with the fewest entries in all, of these the first
+    ones, in order; an operation that not all execute gets the one nearest to that; None where there are too few."""
+    if len(letters) > len(occupied):
+        return None
+
+    def rank(queues: Sequence[int]) -> tuple[int, list[int], int, Sequence[int]]:
+        order = sorted(queues)
+        apart = [abs(order.index(q) - k) for k, q in enumerate(queues) if len(QUEUES[letters[k]]) < len(occupied)]
+        return sum(occupied[q] for q in queues), order, sum(apart), queues
+
+    every = permutations(range(len(occupied)), len(letters))
+    allowed = (own for own in every if all(q in QUEUES[letter] for q, letter in zip(own, letters, strict=True)))
+    return min(allowed, key=rank, default=None)
+
+
+def cycle(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, list[int]]:
+    """How many of these letters a cycle dispatches, and their queues, -1 for none. Loads and stores take one queue each
+    without regard to the ALUs; a branch takes ALU3's, beside an operation there, where the ALUs are all wanted."""
+    accesses, free = 0, sorted(range(3), key=lambda q: occupied[q])
+    for end in range(min(WIDTH, len(letters)), 0, -1):
+        own = letters[:end]
+        wanted = [k for k, letter in enumerate(own) if letter in QUEUES]
+        beside = [None, *(k for k in wanted if own[k] == "B")]
+        choices = [(assigned([own[j] for j in wanted if j != k], occupied), k) for k in beside]
+        accesses = sum(letter in "LW" for letter in own)
+        found = next(((queues, k) for queues, k in choices if queues is not None), None)
+        if found is None or accesses > len(free):
+            continue
+        queues, loads = iter(found[0]), iter(sorted(free[:accesses]))
+        return end, [
+            3 if k == found[1] else next(queues) if letter in QUEUES else next(loads) if letter in "LW" else -1
+            for k, letter in enumerate(own)
+        ]
+    raise ValueError("a letter fits into no cycle")
+
+
+def places(letters: str) -> list[int]:
+    """By the rule, the places of the letters that are read."""
+    history, waiting, found, at = [[0] * 4], [0, 0, 1, 0], [], 0
+    while at < len(letters):
+        taken, queues = cycle(letters[at:], history[max(0, len(history) - SEEN_AFTER)])
+        history.append(list(history[-1]))
+        for letter, queue in zip(letters[at : at + taken], queues, strict=True):
+            if queue >= 0:
+                history[-1][queue] += 1
+            if letter in _READ:
+                found.append(waiting[queue])
+                waiting[queue] += 1
+        at += taken
+    return found
+
+
+def text(letters: str, read: int | None, steps: tuple[int, int]) -> str:
+    """The block whose last chain begins with the result of this letter, or with the value itself; so many steps of a
+    chain bring the earlier value, so many more the later one."""
+    earlier, later = ([_STEP] * number for number in steps)
+    head = ["lfence", *earlier, "vmovq rdx, xmm0", *later, *["vmovq rcx, xmm0"] * 2]
+    lines = [*head, *["mov r15, r14"] * (_HEAD - len(head))]
+    lines += [_LINES[letter].format("r8" if k == read else "r9") for k, letter in enumerate(letters)]
+    begin = "[rcx]" if read is None else _ADDRESSES.get(letters[read], "[r8]")
+    return "\n".join([*lines, f"mov rax, {begin}", *["mov rax, [rax]"] * (_CHAIN - 1), "7:"])
+
+
+def cycles(harness: Harness, letters: str, read: int | None, steps: tuple[int, int] = (11, 8)) -> float:
+    """Cycles of the block; not a number where no two rounds agree."""
+    code = x86.as_bytes(x86.assembled(text(letters, read, steps)))
+    once = f".rept {_COPIES}\n.p2align 6\n{code}\n.endr"
+    both = f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}"
+    harness.load(x86.function(both, first=_FIRST))
+    figure = slope(harness, (1, 2), _COPIES, _EFFORT)
+    return figure.value if figure.confirmed else nan
+
+
+def released(harness: Harness) -> None:
+    """Print when an entry is seen to be free, by the cycle of dispatch, counted from that of the first f."""
+    alone, first = cycles(harness, ".", None, (1, 18)), cycles(harness, "f", 0, (1, 1))
+    for number in range(3, 15):
+        letters = "fFFF..f.....".ljust(WIDTH * number, ".") + "F"
+        place = cycles(harness, letters, len(letters) - 1, (1, 18)) - alone - 1
+        longer = cycles(harness, "." * WIDTH * number + "f", WIDTH * number, (1, 1)) - first
+        print(f"cycle {number:2}: place of F {place:4.1f}, an f alone {longer:4.1f}", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="what the letters of a block contain")
+    parser.add_argument("--released", action="store_true")
+    options = parser.parse_args()
+    same = total = 0
+    with Harness() as harness:
+        if options.released:
+            released(harness)
+            return
+        for letters in [*blocks(), *random_blocks(Random(options.seed), options.random)]:
+            if options.only not in letters:
+                continue
+            alone = cycles(harness, letters, None)
+            read = [k for k, letter in enumerate(letters) if letter in _READ]
+            measured = [cycles(harness, letters, k) - alone - _LATENCY.get(letters[k], 1) for k in read]
+            said = places(letters)
+            agree = [abs(own - place) < 0.5 for own, place in zip(measured, said, strict=True)]
+            same, total = same + sum(agree), total + sum(not isnan(own) for own in measured)
+            shown = " ".join(
+                f"{letters[k]}{own:.1f}" + ("" if ok else f"({place})")
+                for k, own, place, ok in zip(read, measured, said, agree, strict=True)
+            )
+            print(f"{letters.replace(_PAUSE, ' _ '):40} {shown}", flush=True)
+    print(f"{same} of {total} places as the rule says")
+
+
+if __name__ == "__main__":
+    main()
