@@ -211,7 +211,7 @@ RULED = (
     ),  # four vector loads of 13 slots
     (
         "ZEN3",
-        "loads in order",
+        "address generators",
         "c5f81002c5f8104a10c5f8105220c5f8105a30c5f8106240c5f8106a50c5f8107260c5f8107a704c8b124c8b5a084c8b62104c8b6a1848ffc975c5",
         1.00,
     ),  # 8 vector loads and 4 general-purpose ones

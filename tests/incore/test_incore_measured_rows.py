@@ -1,4 +1,4 @@
-"""Rows of Zen 4 against micro-experiments of 2026 on an EPYC of family 25, model 17."""
+"""Rows of Zen 4 and Zen 3 against micro-experiments of 2026 on EPYCs of family 25, models 17 and 1."""
 
 from __future__ import annotations
 
@@ -58,6 +58,20 @@ vpmovzxbd zmm,xmm 4 | vextractf64x4 ymm,zmm,i8 4 | vpmovdw ymm{k},zmm 4 | vrcpps
 vmovapd ymm{k},ymm 1 | vmovdqu8 zmm{kz},zmm 1 | vmovapd ymm,ymm 0 | vcvtss2sd xmm,xmm,xmm 3
 """
 
+ZEN3_THROUGHPUTS = """
+vcvtpd2ps xmm,m128 0.492 | vcvtpd2dq xmm,m128 0.498 | vcvtpd2ps xmm,ymm 0.997 | vpbroadcastd xmm,m32 0.497
+vdpps xmm,xmm,xmm,i8 3.992 | vdpps ymm,ymm,m256,i8 3.980 | dppd xmm,m128,i8 3.979 | vmpsadbw xmm,xmm,m128,i8 2.993
+vcvtps2ph m128,ymm,i8 1.989 | vdivpd ymm,ymm,ymm 4.492 | divsd xmm,xmm 4.47 | vsqrtsd xmm,xmm,xmm 8.466
+vpbroadcastd ymm,m32 0.5 | vcvtps2ph xmm,ymm,i8 0.995 | vmpsadbw ymm,ymm,ymm,i8 1.99 | vdivss xmm,xmm,xmm 3.484
+cdq 0.498 | vsqrtpd ymm,m256 8.475 | imul r16,m16,i8 0.995 | pext r64,r64,m64 0.996 | bsf r64,m64 3.978
+"""
+
+ZEN3_LATENCIES = """
+vcvtsd2ss xmm,xmm,xmm 2.990 | vcvtss2sd xmm,xmm,m32 2.983 | vroundsd xmm,xmm,m64,i8 2.994 | vmovlpd xmm,xmm,m64 0.994
+bsf r32,m32 3.982 | imul r16,m16,i8 3.986
+"""
+"""From the registers that they read; of what is loaded below."""
+
 CHAINS = {
     "4801d8 c4e1f96ec0 c4e1f97ec0": 7.0,  # add rax,rbx; vmovq xmm0,rax; vmovq rax,xmm0
     "c5fb2ac0 c5fb2cc0": 12.0,  # vcvtsi2sd xmm0,xmm0,eax; vcvttsd2si eax,xmm0
@@ -98,6 +112,29 @@ def test_latency_is_as_measured(table: InstructionTable, form: str, cycles: floa
     row = table.row(form)
     assert row is not None
     assert row.default_latency == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("form", "cycles"), figures(ZEN3_THROUGHPUTS))
+def test_throughput_is_as_measured_on_zen_3(form: str, cycles: float) -> None:
+    row = InstructionTable.open(load_parameters("ZEN3")).row(form)
+    assert row is not None
+    assert throughput_of(row, WIDTH) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("form", "cycles"), figures(ZEN3_LATENCIES))
+def test_latency_is_as_measured_on_zen_3(form: str, cycles: float) -> None:
+    row = InstructionTable.open(load_parameters("ZEN3")).row(form)
+    assert row is not None
+    assert row.latencies.get(("1", "0"), row.default_latency) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+def test_what_is_measured_between_registers_changes_addresses_by_what_their_data_take() -> None:
+    """The default of a form of memory is of the register that it merges: of 11 from the address 3 are for the data."""
+    pairs = {("A2", "0"): 11.0, ("M2", "0"): 3.0}
+    (row,) = as_measured(
+        [row_of("vroundsd xmm,xmm,m64,i8", latencies=pairs, ports=(PortUse(("FP2", "FP3"), 1.0),))], "ZEN3"
+    )
+    assert (row.default_latency, row.latencies) == (3.0, {("A2", "0"): 11.0})
 
 
 @pytest.mark.parametrize(("code", "cycles"), list(CHAINS.items()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
 
@@ -498,3 +499,40 @@ def test_rows_of_measured_throughput_take_it_or_their_latency(body: str, copies:
 def test_square_roots_take_parts_of_a_cycle() -> None:
     """Two vsqrtpd of 256 bits take 16.76 cycles; each alone 8.4, which the simulation counts in whole ones."""
     assert cycles(closed("c4c17d51c0c4c17d51c8", "48ffcf")) == pytest.approx(16.76, rel=0.01)
+
+
+def accesses(pattern: str) -> str:
+    """Loads (L) and stores (S) of vectors, general-purpose loads (g), eliminated moves (.)."""
+    bodies = {"L": "0f1046{:02x}", "S": "0f1146{:02x}", "g": "488b4e{:02x}", ".": "4889d8"}
+    return "".join(bodies[letter].format(16 * (place % 8)) for place, letter in enumerate(pattern))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "measured"),
+    [
+        ("LLLLSS", 2.00),
+        ("L" * 8 + "SS", 3.99),
+        ("L" * 9 + "SSS", 4.98),
+        ("L" * 8 + "SSSS", 4.99),
+        ("L" * 12 + "SSSS", 6.98),
+        ("L" * 8 + "gggg", 4.99),
+        ("LSLSLSLSLLLL", 4.49),
+        ("LLL" + 12 * ".", 2.52),
+        ("LLLL" + 11 * ".", 2.99),
+        ("gggg" + 11 * ".", 2.99),
+    ],
+)
+def test_zen_3_dispatches_three_accesses_a_cycle_each_to_another_generator(pattern: str, measured: float) -> None:
+    """Vector loads start on two of three generators (benchmarks/address_generators.py)."""
+    assert cycles(closed(6 * accesses(pattern)), "ZEN3") / 6 == pytest.approx(measured, rel=0.02)
+
+
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+@pytest.mark.parametrize("seed", range(6))
+def test_address_generators_are_between_the_best_choice_and_no_third_one(core: str, seed: int) -> None:
+    """Whatever the order of vector loads and stores, of which the third generator may start all."""
+    loads, stores = 4 + seed, 2 + seed % 3
+    pattern = "".join(Random(seed).sample("L" * loads + "S" * stores, loads + stores))
+    found = cycles(closed(8 * accesses(pattern)), core) / 8
+    best = max(loads / 2, stores, (loads + stores) / 3)
+    assert 0.99 * best <= found <= 1.05 * max((loads + stores) / 2, stores)

@@ -115,7 +115,6 @@ def _widest(own: Instruction, _: ModelledCore) -> bool:
 
 RULES = (
     SingleRule("loads at dispatch", (("pipeline.by_port.most_loads", ()),), _loads),
-    SingleRule("loads in order", (("pipeline.by_port.loads_in_order", False),), _loads),
     SingleRule("stores apart", (("pipeline.memory.lines.apart", False),), _general_stores),
     SingleRule("stores apart", (("parameters.loads.paired_stores", False),), _stores),
     SingleRule("address generators", (("pipeline.memory.load_starts", ()),), _vector_accesses),

@@ -74,8 +74,8 @@ class Core(NamedTuple):
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
-            those the one with the fewest, and if accesses alone would overfill its scheduler, nothing is dispatched in
-            the cycle. What starts there and takes longer keeps its port alone.
+            those the one with the fewest. What starts there and takes longer keeps its port alone. accesses_together:
+            whether nothing is dispatched in a cycle in which accesses alone would overfill a scheduler.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
@@ -86,7 +86,6 @@ class Core(NamedTuple):
         one_result: ports that give one result a cycle.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
         lines_in_turn: whether an access to two lines takes its pipe for two cycles, in place of all its pipes for one.
-        ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself;
@@ -145,7 +144,7 @@ class Core(NamedTuple):
     one_result: int = 0
     bank_bytes: int = 0
     lines_in_turn: int = 0
-    ordered_pipes: int = 0
+    accesses_together: int = 0
     line_fetch: int = 0
     queued_lines: int = 0
     redirect: int = 0

@@ -150,9 +150,9 @@ class PortSchedulers:
             straight_stores: whether a stored vector needs no path when it comes straight from what computes it;
             straight_cycles: for how many cycles, the first being that in which it is there, a third vector does.
         one_result: ports that give one result a cycle, for which a later one waits.
-        loads_in_order: whether a load whose address is known passes no older one that waits for its pipe.
         most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
-            alone executes.
+            alone executes; most_accesses: of all accesses, 0 for any number; accesses_together: whether nothing is
+            dispatched in a cycle whose accesses do not all find room.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -170,9 +170,9 @@ class PortSchedulers:
     straight_stores: bool = False
     straight_cycles: int = 1
     one_result: tuple[str, ...] = ()
-    loads_in_order: bool = False
     most_loads: tuple[int, ...] = ()
     most_accesses: int = 0
+    accesses_together: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,12 +288,8 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "straight_stores": int(by_port.straight_stores),
         "straight_cycles": by_port.straight_cycles,
         "one_result": port_mask(by_port.one_result, pipeline.ports),
-        "ordered_pipes": _load_pipes(pipeline) if by_port.loads_in_order else 0,
+        "accesses_together": int(by_port.accesses_together),
     }
-
-
-def _load_pipes(pipeline: PipelineCore) -> int:
-    return port_mask(frozenset().union(*pipeline.memory.load_ports), pipeline.ports)
 
 
 def _borrowed(by_port: PortSchedulers, ports: Sequence[str]) -> tuple[int, ...]:
@@ -374,9 +370,9 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         straight_stores=figures.paths.straight_stores,
         straight_cycles=figures.paths.straight_cycles,
         one_result=figures.one_result,
-        loads_in_order=figures.memory.loads_in_order,
         most_loads=figures.memory.most_loads,
         most_accesses=figures.memory.most_accesses,
+        accesses_together=figures.memory.accesses_together,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

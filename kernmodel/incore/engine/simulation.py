@@ -156,9 +156,7 @@ class Pipeline:
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         slow = [m for m in slow if not _starts_anywhere(m, self.core.addressing)]
         slow = [] if self.core.bank_bytes or self.core.lines_in_turn else slow
-        used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
-        self.pipes |= {port for port in self.ports if (used & self.core.ordered_pipes) >> port & 1}
         placed = [m.ports for m in self.microops if m.size and self.core.bank_bytes]
         self.banked = {port for port in self.ports if any(ports >> port & 1 for ports in placed)}
         self.delivered = self.entries_issued = 0
@@ -314,8 +312,7 @@ class Pipeline:
 
     def _dispatch_in_order(self) -> None:
         """Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until
-        they are free, and the younger ones wait for it, but not what may start on any port that starts accesses. So are
-        `ordered_pipes`, of which each µop takes the last: those that few may use come last."""
+        they are free, and the younger ones wait for it, but not what may start on any port that starts accesses."""
         unused, addressing = set(self.pipes), self.core.addressing
         while unused:
             x = next((x for x in self.ready if x.port in self.pipes), None)
@@ -327,7 +324,7 @@ class Pipeline:
             takes_all = _takes_all(x, microop, self.core)
             if not able or (takes_all and able != wanted):
                 break
-            port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)
+            port = x.port if x.port in able else min(able)
             unused -= able if takes_all else {port}
             if self._can_dispatch(x, microop, port):
                 self.counters[x.port] -= 1
@@ -645,7 +642,7 @@ class Pipeline:
         if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=False)):
             self.stalls[1] += 1
             return
-        if self.by_port and core.addressing and not self._accesses_fit():
+        if self.by_port and core.accesses_together and not self._accesses_fit():
             self.stalls[1] += 1
             return
         if self.entries_issued >= self.delivered:

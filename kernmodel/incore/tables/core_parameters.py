@@ -456,22 +456,22 @@ class ZenMemoryParameters:
     Attributes:
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
-        loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
         most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them;
-            most_accesses: addresses of loads and stores, 0 for any number, with load_starts only.
+            most_accesses: addresses of loads and stores, 0 for any number, with load_starts only;
+            accesses_together: the accesses that a cycle might dispatch wait as a whole where one of them finds no room.
         passed_bytes: size of the vectors that take two passes through a pipe.
         load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
             load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one
-            access, as long as there are others, or waits as a whole.
+            access, as long as there are others.
     """
 
     address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
     load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
     store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
     value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
-    loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     most_loads: Annotated[tuple[int, ...], Figure("loads dispatched per cycle", Counts())] = ()
     most_accesses: Annotated[int, Figure("accesses dispatched per cycle", _WIDTH)] = 0
+    accesses_together: Annotated[bool, Figure("accesses wait for room together", _FLAG)] = False
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     load_starts: Annotated[tuple[tuple[str, ...], ...], Figure("address ports of load pipes", PortGroups())] = ()
 

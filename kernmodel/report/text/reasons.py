@@ -30,7 +30,6 @@ _BUFFERS = {
 }
 _RULES = {
     "loads at dispatch": "dispatch takes only so many loads a cycle, which {of} exceed",
-    "loads in order": "loads whose addresses are known wait for older ones ({of})",
     "stores apart": "two stores enter the cache in one cycle only if they go to one line, which {of} do not",
     "address generators": "vector loads start on some address generators only, which stores take, too ({of})",
     "long loads": "one in several of {of} takes its pipe longer, wherever it lies",

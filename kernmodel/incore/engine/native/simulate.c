@@ -365,8 +365,7 @@ static void dispatch_others(Sim *s, uint32_t unused)
 }
 
 /* Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until they are
-   free, and the younger ones wait for it, but not what may start on any port that starts accesses. So are
-   `ordered_pipes`, of which each takes the last. */
+   free, and the younger ones wait for it, but not what may start on any port that starts accesses. */
 static void dispatch_in_order(Sim *s)
 {
     uint32_t unused = s->pipes;
@@ -384,9 +383,7 @@ static void dispatch_in_order(Sim *s)
         const int all = takes_all(s, x, m);
         if (!able || (all && able != (uint32_t)m->ports))
             break;
-        const int32_t port = s->core->ordered_pipes       ? 31 - __builtin_clz(able)
-                             : able >> x->port & 1 ? x->port
-                                                   : __builtin_ctz(able);
+        const int32_t port = able >> x->port & 1 ? x->port : __builtin_ctz(able);
         unused &= all ? ~able : ~(1u << port);
         if (!can_dispatch(s, x, m, port))
             continue;
@@ -968,7 +965,7 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (by_port && c->addressing && !accesses_fit(s)) {
+    if (by_port && c->accesses_together && !accesses_fit(s)) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
@@ -1479,7 +1476,6 @@ static int make_ops(Sim *s, const Program *program)
                       m[u].blocks, m[u].place, m[u].stride, c->bank_bytes ? m[u].size : 0};
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
-        s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
         s->pipes |= ops[u].slow && !c->bank_bytes && may_take_all(c, &ops[u]) ? (uint32_t)m[u].ports : 0;
     }

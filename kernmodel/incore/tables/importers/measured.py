@@ -19,6 +19,7 @@ from kernmodel.value_types import dataclass
 FILE = "measured.yml"
 MEASURED = "measured: "
 """Begins what the sources of rows say of experiments."""
+NO_UNITS = "none"
 _KINDS = {"V": "[xy]mm", "W": "[xyz]mm", "R": "r(?:32|64)"}
 _MASK = re.compile(r"\{kz?\}")
 _MEMORY = re.compile(r"\bm\d+b?\b")
@@ -118,6 +119,8 @@ def _by_rule(row: InstructionData, rule: Rule) -> InstructionData:
 
 def _units(row: InstructionData, rule: Rule) -> tuple[PortUse, ...]:
     """The pipelines by the rule; 512 bits take them twice unless it says otherwise."""
+    if rule.units == NO_UNITS:
+        return ()
     if "zmm" not in row.form:
         return parse_ports(rule.units)
     if rule.wide:
@@ -137,7 +140,8 @@ def _with_latency(row: InstructionData, text: str) -> InstructionData:
     kept = {}
     for (source, target), cycles in row.latencies.items():
         if source[0] in "AX" and target[0] != "M":
-            kept[source, target] = cycles + default - row.default_latency
+            data = row.latencies.get(("M" + source[1:], target), row.default_latency)
+            kept[source, target] = cycles + default - data
     return replace(row, default_latency=default, latencies={**kept, **pairs})
 
 
