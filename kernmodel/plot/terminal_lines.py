@@ -9,6 +9,7 @@ from itertools import pairwise
 from kernmodel.plot.text_grid import MARGIN, Grid, Scale, axis_text, columns_of, nice_step
 from kernmodel.value_types import dataclass
 
+_LEAST = 1e-90
 _ROWS = 20
 _SIGNS = "*o+x#@%&"
 """Of the lines; letters where there are more."""
@@ -76,7 +77,7 @@ def _runs(line: TextLine, log_x: bool) -> Iterator[list[tuple[float, float]]]:
     """The stretches of a line whose points all have a place."""
     x_kind, y_kind = Scale(1, 2, log_x), Scale(1, 2)
     run: list[tuple[float, float]] = []
-    for x, y in zip(line.x, line.y, strict=True):
+    for x, y in zip(map(_or_zero, line.x), map(_or_zero, line.y), strict=True):
         if x_kind.shows(x) and y_kind.shows(y):
             run.append((x, y))
         elif run:
@@ -84,6 +85,11 @@ def _runs(line: TextLine, log_x: bool) -> Iterator[list[tuple[float, float]]]:
             run = []
     if run:
         yield run
+
+
+def _or_zero(value: float) -> float:
+    """The value; 0 for one so small that its exponent would not fit beside an axis."""
+    return 0.0 if abs(value) < _LEAST else value
 
 
 def _x_scale(values: Sequence[float], log: bool) -> Scale:
@@ -178,7 +184,7 @@ def bars_text(
 
 def _bar_scale(values: Sequence[float]) -> Scale:
     """Round limits around all values."""
-    low, high = min(values), max(values)
+    low, high = _or_zero(min(values)), _or_zero(max(values))
     if low == high:
         low, high = low - 0.5, high + 0.5
     return _round_scale(low, high, 10)

@@ -36,6 +36,13 @@ def test_any_bars_are_drawn_within_the_width(ends, width, origin):
     assert max(map(len, text.splitlines())) <= max(40, min(width, 110))
 
 
+@pytest.mark.parametrize("small", [5e-324, -5e-324, 1e-310, -3.4e-144])
+def test_numbers_with_exponents_of_three_digits_are_drawn_as_zero(small):
+    zero = lines_text([TextLine("a", (0.0, 1.0), (0.0, 0.0))], "t")
+    assert lines_text([TextLine("a", (small, 1.0), (small, small))], "t") == zero
+    assert bars_text([TextBar("a", small, 1.0, "")], "t") == bars_text([TextBar("a", 0.0, 1.0, "")], "t")
+
+
 def plotted(text):
     """The rows between title and axis, without the vertical axis."""
     return [row[8:] for row in text.splitlines()[1:21]]
