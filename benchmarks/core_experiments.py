@@ -1,4 +1,5 @@
-"""What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, lines of code,
+"""What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, vectors of
+floating-point numbers beside those of integers, lines of code,
 ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and
 additions or what else reads three vectors, accesses of 512 bits, address generators.
 
@@ -93,6 +94,7 @@ def experiments() -> Iterator[Experiment]:
     yield Experiment(
         "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
     )
+    yield from _domains()
     yield from _extended()
     yield from _multiplied()
     yield from _dispatched()
@@ -103,6 +105,32 @@ def experiments() -> Iterator[Experiment]:
         for offset in (0, 56):
             nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
             yield Experiment("lines of code", f"{count} µops at {offset}", nops, offset=offset)
+
+
+def _domains() -> Iterator[Experiment]:
+    """Chains of a floating-point addition and another operation: more than both latencies where the core keeps vectors
+    of floating-point numbers and of integers apart."""
+    adds, copies = "vaddpd xmm0, xmm0, xmm15", 4
+    others = (
+        "vmulpd xmm0, xmm0, xmm15",
+        "vminpd xmm0, xmm0, xmm15",
+        "vcmppd xmm0, xmm0, xmm15, 1",
+        "vandpd xmm0, xmm0, xmm15",
+        "vblendvpd xmm0, xmm0, xmm15, xmm14",
+        "vunpcklpd xmm0, xmm0, xmm15",
+        "vshufpd xmm0, xmm0, xmm0, 0",
+        "vpermilpd xmm0, xmm0, 1",
+        "vpshufd xmm0, xmm0, 0",
+        "vpaddd xmm0, xmm0, xmm15",
+        "vpxor xmm0, xmm0, xmm15",
+        "vpslld xmm0, xmm0, 1",
+        "vpmulld xmm0, xmm0, xmm15",
+    )
+    for other in others:
+        yield Experiment("domains", f"{copies} vaddpd, {other.split()[0]}", (adds, other) * copies)
+    for first, second in (("vandpd", "vunpcklpd"), ("vminpd", "vunpcklpd"), ("vpaddd", "vunpcklpd")):
+        lines = (f"{first} xmm0, xmm0, xmm15", f"{second} xmm0, xmm0, xmm15")
+        yield Experiment("domains", f"{copies} {first}, {second}", lines * copies)
 
 
 def _extended() -> Iterator[Experiment]:

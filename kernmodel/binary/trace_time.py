@@ -131,7 +131,8 @@ class TraceTimer:
         if not turns or pipeline is None or pipeline.memory.forwards is None:
             return program, 0.0
         forwards = pipeline.memory.forwards
-        loads = _piped(program, trace, units, _mask(pipeline.memory.load_ports, pipeline.ports))
+        started = pipeline.memory.load_starts or pipeline.memory.load_ports
+        loads = _piped(program, trace, units, _mask(started, pipeline.ports))
         stores = _piped(program, trace, units, _mask(pipeline.memory.store_data_ports, pipeline.ports))
         waits = [list(program.waits[m.first_wait : n.first_wait]) for m, n in pairwise(program.microops)]
         known = [turn for turn in turns if turn.load in loads]

@@ -16,6 +16,8 @@ FpOperation = Literal["add", "mul", "fma", "div", "sqrt", "compare", "convert", 
 Precision = Literal["DP", "SP", "HP", "X87"]
 PRECISION_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
 """Bytes of an element."""
+VectorDomain = Literal["floating-point", "integer"]
+"""Units that make vectors of vectors, by what they are for."""
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 Notion = Literal["loop", "unrolled"]
 """How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""

@@ -24,6 +24,7 @@ from kernmodel.isa.model import (
     Listing,
     Operand,
     Precision,
+    VectorDomain,
 )
 from kernmodel.isa.timing import TimedCode
 from kernmodel.limits import DECODED_BYTES
@@ -454,6 +455,11 @@ class Isa(ABC):
     def is_fp_addition(self, instruction: Instruction) -> bool:
         """Whether a floating-point adder executes it."""
         return False
+
+    def vector_domain(self, instruction: Instruction) -> VectorDomain | None:
+        """Whether units for floating-point numbers or for integers execute it, where it makes a vector of vectors; None
+        for all others, and where that is not known."""
+        return None
 
     def pops_stack_pointer(self, instruction: Instruction) -> bool:
         """Whether decoders take it for a pop into the stack pointer."""

@@ -90,7 +90,7 @@ def pipeline_input(
     block = front_end_block(own, places_of(instructions), offset=offset, fusion_line_bytes=front.fusion_line_bytes)
     pairs = [analyser.lowering.pair(first.template, branch.template) for first, branch in pairwise(own)]
     graph = JoinedGraph(own, (), core.graph)
-    linker = _Linker(pipeline, switches, graph.added.cycles if graph.added else lambda source, target: 0.0)
+    linker = _Linker(pipeline, switches, graph.delays.cycles if graph.delays else lambda source, target: 0.0)
     ahead = False
     for traits in [own[unit.number].template.traits for unit in block.units]:
         ahead = bool(traits.moves_stack) or (ahead and not traits.reads_stack and not traits.writes_stack)

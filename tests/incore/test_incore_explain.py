@@ -259,6 +259,7 @@ RULED = (
         0.33,
     ),  # four additions with indexed loads
     ("RWC", "adders", "c4c17d58c0c4c17d59c048ffc975f1", 1.00),  # a chain of addition and multiplication
+    ("ZEN3", "domains", "c5f958c7c5f914c748ffc975f3", 2.00),  # a chain of addition and shuffle
     (
         "GLC",
         "closed port",

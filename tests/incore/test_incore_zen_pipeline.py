@@ -550,3 +550,42 @@ def test_address_generators_are_between_the_best_choice_and_no_third_one(core: s
     found = cycles(closed(8 * accesses(pattern)), core) / 8
     best = max(loads / 2, stores, (loads + stores) / 3)
     assert 0.99 * best <= found <= 1.05 * max((loads + stores) / 2, stores)
+
+
+_ADD, _UNPACK, _AND, _INTEGER_ADD = "c5f958c7", "c5f914c7", "c5f954c7", "c5f9fec7"
+_MOVED = "c5f828c8c5f114c7"
+"""vaddpd, vunpcklpd, vandpd, vpaddd xmm0,xmm0,xmm7; vmovaps xmm1,xmm0 and vunpcklpd xmm0,xmm1,xmm7."""
+
+
+@pytest.mark.parametrize(
+    ("chain", "zen3", "zen4"),
+    [
+        (_ADD + _UNPACK, 6.0, 4.0),
+        (_ADD + _UNPACK + _UNPACK, 7.0, 5.0),
+        (_ADD + _MOVED, 6.0, 4.0),
+        (_AND + _UNPACK, 4.0, 2.0),
+        (_ADD + _INTEGER_ADD, 6.0, 4.0),
+        (_ADD + _AND, 4.0, 4.0),
+        (_INTEGER_ADD + _UNPACK, 2.0, 2.0),
+    ],
+)
+def test_vectors_take_a_cycle_between_the_domains_of_zen_3(chain: str, zen3: float, zen4: float) -> None:
+    """Measured: benchmarks/core_experiments.py --only domains on a Zen 3; Zen 4 takes none (vandps to vpaddd 2.0)."""
+    assert cycles(closed(chain), "ZEN3") == pytest.approx(zen3, abs=0.01)
+    assert cycles(closed(chain)) == pytest.approx(zen4, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("domain", "code"),
+    [
+        ("floating-point", "c5f958c7 c5f95407 c5f95ac7 c4e3790dc701 c4e3794bc760 c5fb10c7"),
+        ("integer", "c4e3790cc705 c5f914c7 c5f8c6c700 c5fb12c0 c4e3794cc760 c5f9efc7 c5f973d003 c4e37922c001 c5fa7ec0"),
+        (None, "c5fb1007 c5f91007 c5f91107 c5f92ec7 c5f950c0 c4e17b2cc0 c4e3fd01c005 c4e27d19c0 c5f97cc7"),
+    ],
+)
+def test_domains_of_vectors_go_by_units_not_by_names(domain: str | None, code: str) -> None:
+    """Blends by a constant and shuffles of floats are in the units for integers on Zen 3, but for `vblendpd`."""
+    isa = isa_of("x86-64")
+    for one in code.split():
+        (instruction,) = isa.decode(bytes.fromhex(one), 0)
+        assert isa.vector_domain(instruction) == domain, instruction.mnemonic

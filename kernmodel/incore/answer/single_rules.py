@@ -142,6 +142,7 @@ RULES = (
         _unlaminated,
     ),
     SingleRule("adders", (("graph.adders", None),), _computed_vectors),
+    SingleRule("domains", (("graph.between_domains", 0.0),), _computed_vectors),
     SingleRule("stack engine", (("switches.synchronisation", False),), _any),
     SingleRule("closed port", (("closed", None),), _widest),
 )

@@ -63,6 +63,7 @@ class GraphFigures:
         synchronise: cycles of the µop that brings rsp up to date.
         shortest: in place of `forward`, the load's own latency less this; None for `forward`.
         adders: how long others wait for additions, None for as the table says.
+        between_domains: cycles that vectors take from units for floating-point numbers to units for integers and back.
     """
 
     flows: DataFlowFigures
@@ -71,19 +72,21 @@ class GraphFigures:
     synchronise: float
     shortest: float | None
     adders: AdderParameters | None = None
+    between_domains: float = 0.0
 
 
 def graph_figures(parameters: Parameters, memory: MemoryPolicy = "moving") -> GraphFigures:
     """The figures of a core under a memory policy."""
-    flows = data_flow_figures(parameters)
-    synchronise = parameters.registers.synchronisation or 0.0
+    flows, registers = data_flow_figures(parameters), parameters.registers
     forwarded = parameters.loads.forwarded if memory == "stack" else None
-    if forwarded is None:
-        return GraphFigures(
-            flows, memory, parameters.store_forward_latency, synchronise, None, adder_figures(parameters)
-        )
-    flows = replace(flows, stores_take_time=False)
-    shortest = parameters.load_latency - forwarded
+    if forwarded is not None:
+        flows = replace(flows, stores_take_time=False)
     return GraphFigures(
-        flows, memory, parameters.store_forward_latency, synchronise, shortest, adder_figures(parameters)
+        flows,
+        memory,
+        parameters.store_forward_latency,
+        registers.synchronisation or 0.0,
+        None if forwarded is None else parameters.load_latency - forwarded,
+        adder_figures(parameters),
+        registers.between_domains or 0.0,
     )

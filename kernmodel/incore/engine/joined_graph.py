@@ -8,7 +8,7 @@ from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.data_flow import Special
 from kernmodel.incore.dependences.graph import GraphFigures
-from kernmodel.incore.engine.additions import Adding, adding, delayed
+from kernmodel.incore.engine.delays import Delays, delayed, delays
 from kernmodel.incore.engine.program import Lowered
 
 _SYNCHRONISED = -1
@@ -19,10 +19,10 @@ class JoinedGraph:
 
     Attributes:
         owners, values, ready, edges: as in `BlockGraph`.
-        added: what additions take longer than their rows say, None on cores of which nothing is known of that.
+        delays: what results take longer to some units than rows say, None on cores of which nothing is known of that.
     """
 
-    __slots__ = ("_first", "_latest", "_pending", "added", "edges", "figures", "owners", "ready", "values")
+    __slots__ = ("_first", "_latest", "_pending", "delays", "edges", "figures", "owners", "ready", "values")
 
     def __init__(self, instructions: Sequence[Lowered], links: Sequence[Forwarding], figures: GraphFigures) -> None:
         self.figures = figures
@@ -30,7 +30,7 @@ class JoinedGraph:
         self.values: list[int] = []
         self.ready: list[float] = []
         self.edges: list[Edge] = []
-        self.added: Adding | None = None
+        self.delays: Delays | None = None
         self._first: list[int] = []
         self._latest: dict[int, int] = {}
         self._pending: list[tuple[int, int, float]] = []
@@ -45,9 +45,9 @@ class JoinedGraph:
         if figures.flows.pointer_saving:
             self._shorten_pointer_chains(instructions)
         self._join_memory(instructions, links)
-        if figures.adders is not None:
-            self.added = adding(instructions, figures.adders, self.owners, self.edges)
-            self.edges = delayed(self.edges, self.owners, self.added)
+        if figures.adders is not None or figures.between_domains:
+            self.delays = delays(instructions, figures.adders, figures.between_domains, self.owners, self.edges)
+            self.edges = delayed(self.edges, self.owners, self.delays)
 
     def _vertex(self, owner: int, value: int, ready: float) -> None:
         self.owners.append(owner)

@@ -243,6 +243,7 @@ class Times(NamedTuple):
         shortest: by how much a forwarded load takes less than from the cache, with `forward_as_load`.
         pointer_saving: by which a load whose address was just loaded is faster.
         to_others, several_chains, free_chains, beside_wide: as in `AdderParameters`, 0 for what is as the row says.
+        between_domains: of vectors from units for floating-point numbers to units for integers, and the other way.
     """
 
     synchronise: float = 0.0
@@ -253,6 +254,7 @@ class Times(NamedTuple):
     several_chains: float = 0.0
     free_chains: float = 0.0
     beside_wide: float = 0.0
+    between_domains: float = 0.0
 
 
 WHOLE, SIMULATION, WITHOUT_PORTS, WITHOUT_WAITS, DEPENDENCES = range(5)
@@ -383,7 +385,8 @@ class Traits(NamedTuple):
         moves_stack, reads_stack, writes_stack: what it does with rsp, as the front end sees it.
         bars_lsd: the LSD replays no loop with it. registers: slots of the template.
         measured: whether a measured throughput holds. wide: names 512-bit registers. adds: a floating-point addition.
-        hands_on: a move that is done at rename.
+        hands_on: a move that is done at rename. domain: 1 for units of floating-point numbers, 2 for those of integers
+            that make vectors of vectors, else 0.
         special: whether it has to do with memory or stack; uses_stack, flow_moves, flow_reads, flow_writes, pointer,
             copies: as in `Special`.
     """
@@ -413,6 +416,7 @@ class Traits(NamedTuple):
     wide: int = 0
     adds: int = 0
     hands_on: int = 0
+    domain: int = 0
     special: int = 0
     uses_stack: int = 0
     flow_moves: int = 0

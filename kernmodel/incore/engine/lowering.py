@@ -28,6 +28,7 @@ _MOST_JUMPS = 64
 """Kinds of conditional jumps that a template has bits for; further ones fuse with nothing."""
 _NO_COST = Cost(0, 0, 0, False, 0, False, 0, ())
 _FLAGS = "CPAZSO"
+_DOMAINS = (None, "floating-point", "integer")
 DIVIDER_SUFFIX = "DV"
 
 
@@ -188,6 +189,7 @@ class Lowering:
             wide=isa.fills_widest(instruction),
             adds=isa.is_fp_addition(instruction),
             hands_on=row is not None and is_eliminated_move(instruction, row),
+            domain=_DOMAINS.index(isa.vector_domain(instruction)),
             special=special is not None,
             uses_stack=uses_stack,
             flow_moves=flow_moves,

@@ -233,6 +233,7 @@ def times_of(core: ModelledCore) -> Times:
         several_chains=(adders and adders.several_chains) or 0.0,
         free_chains=float(adders.free_chains) if adders else 0.0,
         beside_wide=(adders and adders.beside_wide) or 0.0,
+        between_domains=graph.between_domains,
     )
 
 

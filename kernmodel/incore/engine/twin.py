@@ -180,7 +180,7 @@ class PythonEngine:
         if core.pipeline is None:
             return None, _NO_FETCH
         uops = {number: pair.uops for number, pair in pairs.items() if pair.uops is not None}
-        longer = graph.added.cycles if graph.added else lambda source, target: 0.0
+        longer = graph.delays.cycles if graph.delays else lambda source, target: 0.0
         links = look.simulated_links
         linked = link(instructions, block.units, uops, links, core.pipeline, core.switches, longer, look.accesses)
         notion: Notion = "unrolled" if how.unrolled else "loop"

@@ -233,12 +233,14 @@ class RegisterParameters(NamedTuple):
         aliases_eliminated: moves of the variant `Isa.alias_variant` can be eliminated.
         false_dependencies: mnemonics that wait for the register they overwrite.
         synchronisation: cycles of the µop that adds to rsp what the stack engine keeps.
+        between_domains: cycles that a vector of floating-point numbers takes to units for integers, and the other way.
     """
 
     high_bytes_apart: Annotated[bool, Figure("high bytes renamed separately", _FLAG)] = False
     aliases_eliminated: Annotated[bool, Figure("moves of aliased bytes eliminated", _FLAG)] = True
     false_dependencies: Annotated[tuple[str, ...], Figure("false output dependencies", Words())] = ()
     synchronisation: Annotated[float | None, Figure("stack synchronisation latency", _TIME)] = None
+    between_domains: Annotated[float | None, Figure("vectors between domains", _TIME)] = None
 
 
 class AdderParameters(NamedTuple):

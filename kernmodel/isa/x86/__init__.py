@@ -17,6 +17,7 @@ from kernmodel.isa.model import (
     Listing,
     Operand,
     Precision,
+    VectorDomain,
 )
 from kernmodel.isa.protocol import Effect, Isa, ObjectCode, RegisterForm
 from kernmodel.isa.timing import TimedCode
@@ -248,6 +249,9 @@ class X86(Isa):
 
     def is_fp_addition(self, instruction: Instruction) -> bool:
         return instruction.mnemonic.removeprefix("v") in _ADDITIONS
+
+    def vector_domain(self, instruction: Instruction) -> VectorDomain | None:
+        return floating.vector_domain(instruction)
 
     def pops_stack_pointer(self, instruction: Instruction) -> bool:
         """rsp and r12 share the number 4 in the opcode of pop."""

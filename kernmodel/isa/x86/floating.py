@@ -13,7 +13,7 @@ from functools import cache
 import iced_x86 as iced
 from iced_x86 import MemorySize, MemorySizeExt, Mnemonic, OpCodeInfo
 
-from kernmodel.isa.model import FpKind, FpOperation, Instruction, Precision
+from kernmodel.isa.model import FpKind, FpOperation, Instruction, Precision, VectorDomain
 from kernmodel.isa.x86.decode import VECTORS
 from kernmodel.patterns import pattern
 
@@ -163,6 +163,34 @@ def _memory_sizes() -> dict[str, frozenset[iced.MemorySize_]]:
         facts = OpCodeInfo(code)  # type: ignore[arg-type]
         sizes.setdefault(names[facts.mnemonic], set()).add(facts.memory_size)
     return {name: frozenset(found) for name, found in sizes.items()}
+
+
+_FLOATING = pattern(
+    r"(?:(?:add|sub|addsub|mul|div|sqrt|min|max|cmp|and|andn|or|xor|round|rcp|rsqrt|dp|blendv|f(?:n?m(?:add|sub)|maddsub|msubadd)\d+)[ps][sd]|"
+    r"blendpd|cvt\w+|movs[sd])"
+)
+_INTEGER = pattern(
+    r"(?:(?:unpck[lh]|shuf|permil)p[sd]|mov(?:d|s[hl])dup|insertps|mov(?:hl|lh)ps|blendps|broadcastss|movq|aes\w+|mpsadbw|"
+    r"p(?!erm|hadd|hsub)\w+)"
+)
+_ACROSS = pattern(r"(?:p?broadcast\w+|pmov[sz]x\w+|cvt\w+)")
+
+
+def vector_domain(instruction: Instruction) -> VectorDomain | None:
+    """The units that execute it, where one operation makes a vector of vectors; None for loads and what crosses 128-bit
+    halves, too.
+
+    On Zen 3 the shuffles, blends by constants and logical operations are where chains show them, not where their names
+    do (`benchmarks/core_experiments.py --only domains`, and docs/microarchitectures.md).
+    """
+    name, operands = instruction.mnemonic.removeprefix("v"), instruction.operands
+    if not operands or operands[0].kind not in VECTORS or not any(one.read and one.kind in VECTORS for one in operands):
+        return None
+    if operands[0].kind != "xmm" and _ACROSS.fullmatch(name):
+        return None
+    if _FLOATING.fullmatch(name):
+        return "floating-point"
+    return "integer" if _INTEGER.fullmatch(name) else None
 
 
 def third_vector(instruction: Instruction) -> int | None:

@@ -44,6 +44,7 @@ _RULES = {
     "aliased stores": "loads wait for stores whose addresses agree with theirs in the last 12 bits ({of})",
     "unlaminated": "loads and stores with an index are issued as several µops, few of which go into a group ({of})",
     "adders": "what needs results of additions waits longer for them than other additions do ({of})",
+    "domains": "vectors take a while from units for floating-point numbers to units for integers and back ({of})",
     "stack engine": "the stack engine inserts µops, since rsp is read behind pushes or pops",
     "closed port": "vector µops lose a port beside 512-bit registers ({of})",
 }

@@ -66,6 +66,7 @@ typedef struct {
     int32_t edge_count;
     double *ready; /* of each vertex, cycles after the start of a pass if only what was there before counts */
     Later *later;  /* by instruction; NULL where all is as the rows say */
+    int32_t *domains; /* by instruction, of its result; NULL where vectors go everywhere alike */
     const Edge *cycle; /* the slowest cycle */
     int32_t cycle_length, cycle_passes, through_memory;
 
@@ -102,10 +103,13 @@ int hit_by_erratum(const Block *b, const Unit *unit);
 /* Cycles that one instruction waits longer for the result of another. */
 static inline double waits_longer(const Block *b, int32_t source, int32_t target)
 {
-    if (!b->later)
-        return 0.0;
     const Traits *to = &b->known[target]->template->is;
-    return to->adds || to->hands_on ? b->later[source].to_adders : b->later[source].to_others;
+    double cycles = 0.0;
+    if (b->later)
+        cycles = to->adds || to->hands_on ? b->later[source].to_adders : b->later[source].to_others;
+    if (b->domains && to->domain && b->domains[source] && b->domains[source] != to->domain)
+        cycles += b->machine->times.between_domains;
+    return cycles;
 }
 
 static inline int32_t divided_up(int64_t dividend, int32_t divisor) { return (int32_t)((dividend + divisor - 1) / divisor); }

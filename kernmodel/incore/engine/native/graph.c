@@ -303,12 +303,40 @@ static int delay_additions(Block *b)
     }
     hand_on(b, later);
     b->later = later;
+    return 0;
+}
+
+/* The domains of all results; moves that are done at rename hand on that of what they move. */
+static int find_domains(Block *b)
+{
+    int32_t found = 0, *domains = arena_take(b->arena, b->count, sizeof(int32_t));
+    if (!domains)
+        return NO_MEMORY;
+    for (int32_t n = 0; n < b->count; n++)
+        found |= domains[n] = b->known[n]->template->is.domain;
+    if (found != 3) /* of one domain */
+        return 0;
+    for (int more = 1; more;) {
+        more = 0;
+        for (int32_t e = 0; e < b->edge_count; e++) {
+            const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
+            if (b->known[target]->template->is.hands_on && domains[source] && !domains[target]) {
+                domains[target] = domains[source];
+                more = 1;
+            }
+        }
+    }
+    b->domains = domains;
+    return 0;
+}
+
+static void delay_edges(Block *b)
+{
     for (int32_t e = 0; e < b->edge_count; e++) {
         const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
         if (source != target || b->edges[e].passes) /* not from what an addition loads to its own result */
             b->edges[e].latency += waits_longer(b, source, target);
     }
-    return 0;
 }
 
 static int make_graph(Graph *g)
@@ -330,6 +358,10 @@ static int make_graph(Graph *g)
         failure = add_link(g, &b->links.links[k]);
     if (b->machine->figures.adders && !failure)
         failure = delay_additions(b);
+    if (b->machine->times.between_domains > 0.0 && !failure)
+        failure = find_domains(b);
+    if ((b->later || b->domains) && !failure)
+        delay_edges(b);
     return failure;
 }
 

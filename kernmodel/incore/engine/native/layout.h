@@ -31,7 +31,8 @@ typedef struct {
 typedef struct {
     int32_t known, unit, decoded, microcoded, slots, complex, simple, ends_group, joined_slots, fusible, jumps_low,
         jumps_high, fusing_flags, branch, jump, flags, moves_stack, reads_stack, writes_stack, bars_lsd, registers,
-        measured, wide, adds, hands_on, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies;
+        measured, wide, adds, hands_on, domain, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer,
+        copies;
 } Traits;
 
 typedef struct {
@@ -69,7 +70,8 @@ typedef struct {
 } Figures;
 
 typedef struct {
-    double synchronise, forward, shortest, pointer_saving, to_others, several_chains, free_chains, beside_wide;
+    double synchronise, forward, shortest, pointer_saving, to_others, several_chains, free_chains, beside_wide,
+        between_domains;
 } Times;
 
 typedef struct {
