@@ -8,6 +8,7 @@ something explains why it does not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
@@ -88,7 +89,8 @@ def _of_uops_info(rows: Iterable[InstructionData], table: InstructionTable, widt
     for row in rows:
         own = table.row(row.form)
         if own is not None and "uops.info" in own.source and "LLVM" not in own.source and own.ports:
-            yield row.form, throughput_of(own, width)
+            # a throughput that stands beside the ports was measured elsewhere
+            yield row.form, throughput_of(replace(own, throughput=None), width)
 
 
 def _differ(one: float, other: float) -> bool:
