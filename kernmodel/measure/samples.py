@@ -14,14 +14,17 @@ from kernmodel.value_types import dataclass
 
 CLOCK_TOLERANCE = 0.007
 """Largest relative difference of the clock before and after a sample that counts."""
-ISSUE_TOLERANCE = 1.06
+ISSUE_TOLERANCE = 1.05
 """How much longer than alone the probe of issue may take at both ends of a sample that counts. Beside a sibling that
-mostly waits, Zen 3 takes 1.28 times as long."""
+mostly waits, Zen 3 takes 1.1 to 1.2 times as long."""
 LOADS_TOLERANCE = 1.12
 """How much longer than alone the probe of loads may take there."""
-MOST_ISSUE = 1.15
+MOST_ISSUE = 1.05
 """Cycles that a pass of the loop with a taken branch in each cycle takes at most on an undisturbed core, with what
-begins and ends the loop. Beside a sibling that is awake Zen 3 takes 1.2 to 2.8."""
+begins and ends the loop. Beside a sibling that is awake Zen 3 takes 1.1 to 2.8."""
+STEADY_ISSUE = 1.3
+"""The same of a core that takes longer by itself, which shows in that half of the readings are within `_STEADY`."""
+_STEADY = 0.01
 LEAST_SAMPLES = 8
 """Samples that have to count for a figure to be given."""
 CONFIRMED = 0.02
@@ -127,13 +130,14 @@ def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int)
 
     Args:
         issue_passes: of the loop of `issue`. If no reading is that of an undisturbed core, nothing counts here:
-            none takes more than `MOST_ISSUE` cycles a pass.
+            none takes more than `MOST_ISSUE` cycles a pass, or `STEADY_ISSUE` where most take the same.
     """
     steady = [sample for sample in samples if _steady(sample, CLOCK_TOLERANCE)] or samples
     issue = sorted(reading / min(sample.clock) for sample in steady for reading in sample.issue)
     loads = sorted(reading / min(sample.clock) for sample in steady for reading in sample.loads)
     taken = min(max(3, len(issue) // 50), len(issue) - 1)
-    most = MOST_ISSUE * issue_passes / clock_cycles
+    alike = issue[len(issue) // 2] <= (1 + _STEADY) * issue[taken]
+    most = (STEADY_ISSUE if alike else MOST_ISSUE) * issue_passes / clock_cycles
     return Brackets(clock_cycles, min(issue[taken], most), loads[taken])
 
 

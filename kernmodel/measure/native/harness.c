@@ -56,8 +56,7 @@ static inline uint64_t ticks(void)
     return (uint64_t)high << 32 | low;
 }
 #define CHAIN "add %1, %0\n\t"
-#define PASSES ".p2align 5\n1:\tmovaps (%2), %%xmm1\n\tcvtdq2ps %%xmm0, %%xmm2\n\tadd $1, %1\n\tsub $1, %0\n\tjne 1b"
-#define LOST "cc", "xmm1", "xmm2"
+#define PASSES ".p2align 5\n1:\tmov (%3), %1\n\tmov (%3), %2\n\tsub $1, %0\n\tjne 1b"
 #define LOADS "mov (%8), %0\n\tmov (%8), %1\n\tmov (%8), %2\n\tmov (%8), %3\n\tmov (%8), %4\n\tmov (%8), %5\n\tmov (%8), %6\n\tmov (%8), %7\n\t"
 static void flush_small_numbers(void)
 {
@@ -74,7 +73,6 @@ static inline uint64_t ticks(void)
     return value;
 }
 #define CHAIN "add %0, %0, %1\n\t"
-#define LOST "cc"
 #define PASSES ".p2align 5\n1:\tadd %1, %1, #1\n\tsubs %0, %0, #1\n\tb.ne 1b"
 #define LOADS                                                                                                          \
     "ldr %0, [%8]\n\tldr %1, [%8]\n\tldr %2, [%8]\n\tldr %3, [%8]\n\tldr %4, [%8]\n\tldr %5, [%8]\n\tldr %6, [%8]\n\t"      \
@@ -106,12 +104,12 @@ static uint64_t chain_ticks(void)
 /* ticks of a loop that takes a branch in each cycle, on cores with two or three adders as well; once, since a neighbour on
  * the same core comes and goes. Cores that two threads share predict branches and fetch for one thread after the other: a
  * sibling that is awake doubles the time. Additions without branches may take as long as alone; so does, beside a sibling
- * that mostly waits, a loop of additions, while one with a load and a conversion takes up to 1.4 times as long on Zen 3. */
+ * that mostly waits, a loop of additions, while one with two loads takes longer on Zen 3. */
 static uint64_t issue_ticks(void)
 {
-    static char cell[16] __attribute__((aligned(16)));
-    uint64_t left = ISSUE_PASSES, sum = 1, start = ticks();
-    __asm__ volatile(PASSES : "+r"(left), "+r"(sum) : "r"(cell) : LOST);
+    static uint64_t cell;
+    uint64_t left = ISSUE_PASSES, a = 1, b = 1, start = ticks();
+    __asm__ volatile(PASSES : "+r"(left), "+r"(a), "+r"(b) : "r"(&cell) : "cc");
     return ticks() - start - overhead;
 }
 
