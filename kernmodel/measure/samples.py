@@ -14,9 +14,10 @@ from kernmodel.value_types import dataclass
 
 CLOCK_TOLERANCE = 0.007
 """Largest relative difference of the clock before and after a sample that counts."""
-ISSUE_TOLERANCE = 1.05
+ISSUE_TOLERANCE = 1.1
 """How much longer than alone the probe of issue may take at both ends of a sample that counts. Beside a sibling that
-mostly waits, Zen 3 takes 1.1 to 1.2 times as long."""
+mostly waits, Zen 3 takes 1.1 to 1.2 times as long, and other loops of a cycle 1.2 to 1.6 times; where it takes less,
+these take up to 1.15 times."""
 LOADS_TOLERANCE = 1.12
 """How much longer than alone the probe of loads may take there."""
 MOST_ISSUE = 1.05
