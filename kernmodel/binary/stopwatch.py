@@ -36,9 +36,9 @@ _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
 _INTERRUPTED = 0.01
 """Share of it up to which others may have run."""
-ISSUE_TOLERANCE = 1.12
+_ISSUE_TOLERANCE = 1.12
 """How much longer than alone the loop of branches may take at both ends of a call that counts."""
-MOST_ISSUE = 1.15
+_MOST_ISSUE = 1.15
 """Cycles that a pass of it takes at most on an undisturbed core, with what begins and ends the loop."""
 _ROOM = 4 * 4096
 _APART_SECONDS = 0.03
@@ -100,7 +100,7 @@ class TimedRun:
 
     def undisturbed(self, alone: float) -> list[TimedCall]:
         """The calls at both ends of which the clock was the same and no sibling thread took a part of the core."""
-        return [one for one in self.kept if one.steady and one.issue_share <= ISSUE_TOLERANCE * alone]
+        return [one for one in self.kept if one.steady and one.issue_share <= _ISSUE_TOLERANCE * alone]
 
     def disturbed_share(self, alone: float) -> float:
         """The part of the time of the kept calls in which the clock changed or a sibling thread took a part."""
@@ -115,10 +115,10 @@ class TimedRun:
 
 def issue_alone(runs: Sequence[TimedRun]) -> float:
     """How long the loop of branches takes on an undisturbed core, for each tick of the chain: of all readings that one
-    below which a twentieth lies, since the clock's steps and interruptions make some too small; at most `MOST_ISSUE`
+    below which a twentieth lies, since the clock's steps and interruptions make some too small; at most `_MOST_ISSUE`
     cycles a pass."""
     readings = sorted(one.issue_share for run in runs for one in (*run.kept, *run.empty) if one.steady)
-    return min(readings[len(readings) // 20], MOST_ISSUE * ISSUE_PASSES / CHAIN_CYCLES) if readings else inf
+    return min(readings[len(readings) // 20], _MOST_ISSUE * ISSUE_PASSES / CHAIN_CYCLES) if readings else inf
 
 
 def measure_function(

@@ -166,22 +166,22 @@ def _memory_sizes() -> dict[str, frozenset[iced.MemorySize_]]:
 
 
 _FLOATING = pattern(
-    r"(?:(?:add|sub|addsub|mul|div|sqrt|min|max|cmp|and|andn|or|xor|round|rcp|rsqrt|dp|blendv|f(?:n?m(?:add|sub)|maddsub|msubadd)\d+)[ps][sd]|"
-    r"blendpd|cvt\w+|movs[sd])"
+    r"(?:(?:add|sub|addsub|mul|div|sqrt|min|max|cmp|and|andn|or|xor|round|rcp|rsqrt|dp|blendv"
+    r"|f(?:n?m(?:add|sub)|maddsub|msubadd)\d+)[ps][sd]|blendpd|cvt\w+|movs[sd])"
 )
 _INTEGER = pattern(
-    r"(?:(?:unpck[lh]|shuf|permil)p[sd]|mov(?:d|s[hl])dup|insertps|mov(?:hl|lh)ps|blendps|broadcastss|movq|aes\w+|mpsadbw|"
-    r"p(?!erm|hadd|hsub)\w+)"
+    r"(?:(?:unpck[lh]|shuf|permil)p[sd]|mov(?:d|s[hl])dup|insertps|mov(?:hl|lh)ps|blendps|broadcastss|movq|aes\w+"
+    r"|mpsadbw|p(?!erm|hadd|hsub)\w+)"
 )
 _ACROSS = pattern(r"(?:p?broadcast\w+|pmov[sz]x\w+|cvt\w+)")
 
 
 def vector_domain(instruction: Instruction) -> VectorDomain | None:
-    """The units that execute it, where one operation makes a vector of vectors; None for loads and what crosses 128-bit
-    halves, too.
+    """The units that execute an instruction which makes one vector of others; None for all else, and for what crosses
+    128-bit halves.
 
-    On Zen 3 the shuffles, blends by constants and logical operations are where chains show them, not where their names
-    do (`benchmarks/core_experiments.py --only domains`, and docs/microarchitectures.md).
+    Names do not tell: shuffles of floats execute in the units for integers. Which do where is as chains of each with
+    `vaddpd` and `vpaddd` show it on Zen 3 (docs/front-end.md, "Domains of vectors").
     """
     name, operands = instruction.mnemonic.removeprefix("v"), instruction.operands
     if not operands or operands[0].kind not in VECTORS or not any(one.read and one.kind in VECTORS for one in operands):
