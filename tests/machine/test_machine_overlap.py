@@ -1,5 +1,7 @@
 """The overlap expression: reading, printing, evaluating."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,9 +23,26 @@ EXPRESSIONS = st.recursive(st.sampled_from(NAMES).map(Time), _composed, max_leav
 TIMES = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in NAMES})
 
 
-@given(EXPRESSIONS)
-def test_text_reads_back(expression: Overlap) -> None:
-    assert parse_overlap(str(expression)) == expression
+@given(EXPRESSIONS, TIMES)
+def test_text_reads_back(expression: Overlap, times: dict) -> None:
+    read = parse_overlap(str(expression))
+    assert parse_overlap(str(read)) == read
+    assert evaluate(read, times) == pytest.approx(evaluate(expression, times))
+
+
+@given(EXPRESSIONS, st.randoms())
+def test_the_order_of_terms_says_nothing(expression: Overlap, random: random.Random) -> None:
+    def shuffled(part: Overlap) -> Overlap:
+        if isinstance(part, Time):
+            return part
+        return type(part)(tuple(random.sample([shuffled(term) for term in part.terms], len(part.terms))))
+
+    assert parse_overlap(str(shuffled(expression))) == parse_overlap(str(expression))
+
+
+def test_terms_come_from_the_core_outwards() -> None:
+    text = "max(T_L3Mem + (T_L1L2 + T_L2L3), max(T_L1L2 + T_nOL, T_OL))"
+    assert str(parse_overlap(text)) == "max(T_OL, T_nOL + T_L1L2, T_L1L2 + T_L2L3 + T_L3Mem)"
 
 
 @given(EXPRESSIONS, TIMES, st.sampled_from(NAMES), st.floats(0, 1e6))

@@ -13,7 +13,7 @@ from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, FollowedStreams, Machine, StreamMix
-from kernmodel.machine.overlap import evaluate
+from kernmodel.machine.overlap import evaluate, parse_overlap
 from kernmodel.models.bandwidths import drawn_share, from_caches, nearest_bandwidth, penalties, with_cores
 from kernmodel.models.ecm import _beside_notes, utilization
 from kernmodel.models.pages import in_pages
@@ -79,6 +79,15 @@ def test_whether_loads_add_to_transfers_is_seen_where_only_loads_differ(name, ov
     """daxpy moves the lines of copy and loads one more of each: 2.2 cycles longer in L2 on Sandy Bridge, where that
     load takes 2; 0.1 longer on Haswell, where it takes 1."""
     assert str(streams_of(load_machine(name), MissParameters()).overlap) == overlap
+
+
+def test_streams_decide_whatever_the_order_of_terms():
+    """What one core's streams show about loads, they show of a file that names its terms in another order, too."""
+    machine, hits = load_machine("skx"), MissParameters(hits_add=True)
+    other = replace(machine, overlap=parse_overlap("max(T_L1L2 + T_L3Mem + T_L2L3 + T_nOL, T_OL)"))
+    assert streams_of(other, hits).shown
+    assert streams_of(other, hits).times == streams_of(machine, hits).times
+    assert streams_of(other, hits).composition(6.0, 3.0) == streams_of(machine, hits).composition(6.0, 3.0)
 
 
 def test_loads_of_parts_of_lines_add_to_lines_from_l2_where_the_core_is_known_for_it():

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from kernmodel.machine.overlap import Overlap, names
+from kernmodel.machine.overlap import CORE_TIMES, Overlap, names
 from kernmodel.patterns import pattern
 from kernmodel.schema.fields import FieldReader, Values, suggest
 from kernmodel.units import format_bytes
 
-CORE_TIMES = ("T_OL", "T_nOL")
 _LEVEL_NAME = pattern(r"[A-Za-z][A-Za-z0-9_]*")
 
 _VICTIM_CACHE = {
