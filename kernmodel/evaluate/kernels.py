@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -41,6 +42,8 @@ _LINES = 0.05
 """Lines per unit of work that come from a level where data lie."""
 _SIZES = (50, 100, 200, 500, 1000)
 """Upper bounds of the groups by size."""
+_SIZE_NAMES = ("up to 50", "51 to 100", "101 to 200", "201 to 500", "501 to 1000", "over 1000")
+"""Of these groups, and of what is larger."""
 
 
 def evaluate_kernels(
@@ -203,13 +206,12 @@ def groups_by(
 
 def _key(pair: tuple[str, object]) -> tuple[int, str]:
     """Sizes in their order, names by the alphabet."""
-    digits = "".join(letter for letter in pair[0].rpartition(" ")[2] if letter.isdecimal())
-    return (int(digits) + pair[0].startswith("over") if "up to" in pair[0] or "over" in pair[0] else 0, pair[0])
+    name = pair[0]
+    return (_SIZE_NAMES.index(name) if name in _SIZE_NAMES else 0, name)
 
 
 def _size_name(size: int) -> str:
-    bound = next((bound for bound in _SIZES if size <= bound), None)
-    return f"up to {bound}" if bound else f"over {_SIZES[-1]}"
+    return _SIZE_NAMES[bisect_left(_SIZES, size)]
 
 
 def _chosen(

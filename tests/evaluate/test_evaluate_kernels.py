@@ -77,6 +77,16 @@ def test_errors_are_of_the_measured_time_and_series_weigh_the_same(file):
     assert {"T_OL", "T_nOL", "T_L1L2", "T_L3Mem"} <= names
 
 
+def test_groups_of_sizes_are_named_by_the_sizes_that_they_hold(file):
+    """A group from 51 to 100 must not read as if it were all points up to 100."""
+    sizes = (50, 51, 100, 1000, 1001)
+    rows = [f"copy,copy.c,copy.s,clx,stream,n={n},1,,3,," for n in reversed(sizes)]
+    file.write_text("\n".join((HEADER, *rows)))
+    answer = evaluate_kernels(read_kernels(str(file)), cache="lc")
+    named = [(group.name, group.summaries["kernmodel"].points) for group in answer.groups if group.grouping == "size"]
+    assert named == [("up to 50", 1), ("51 to 100", 2), ("501 to 1000", 1), ("over 1000", 1)]
+
+
 def test_what_is_no_such_file(tmp_path):
     path = tmp_path / "kernels.csv"
     for text in ("kernel,machine\n", "kernel,machine,sizes,measured\ncopy,clx,n=1,nan\n"):
