@@ -197,7 +197,9 @@ def measure_kernel(
         cycles = repeated(figures)
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
-    notes = (*_notes(cycles, address, conditions, placed, long=long), *_repetition_notes(figures))
+    notes = (
+        *_index_notes(nest), *_notes(cycles, address, conditions, placed, long=long), *_repetition_notes(figures)
+    )  # fmt: skip
     return KernelMeasurement(
         nest.name, dict(sizes), level, needed, iterations, cycles, clock, address % 64 if address is not None else None,
         placed, code.flags, notes,
@@ -217,6 +219,13 @@ def spaced(measure: Callable[[], Figure]) -> list[Figure]:
             time.sleep(_PAUSE_SECONDS)
         found.append(measure())
     return found
+
+
+def _index_notes(nest: LoopNest) -> Iterator[Note]:
+    """A warning where elements are chosen by values of an array, which nobody gave."""
+    names = ", ".join(dict.fromkeys(access.array for access in nest.accesses if access.indirect))
+    if names:
+        yield Note("index-zeros", f"index arrays hold zeros: every access of {names} through them is of one element")
 
 
 def _repetition_notes(figures: Sequence[Figure]) -> Iterator[Note]:

@@ -100,6 +100,13 @@ def test_a_kernel_is_measured_until_two_times_agree(monkeypatch: pytest.MonkeyPa
     assert len(pauses) == 2 + 3 + 4
 
 
+def test_that_index_arrays_hold_zeros_is_said() -> None:
+    assert [note.text for note in kernels._index_notes(load_kernel("gather.c", {}))] == [
+        "index arrays hold zeros: every access of x through them is of one element"
+    ]
+    assert list(kernels._index_notes(load_kernel("triad.c", {}))) == []
+
+
 @on_host
 @pytest.mark.parametrize("mix", ["load", "daxpy", "triad", "load8_store", "copy_nt"])
 def test_streams_assemble_for_every_width(mix: str) -> None:
