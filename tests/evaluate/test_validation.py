@@ -207,6 +207,7 @@ def test_loops_have_a_class(kernel: str, kind: str) -> None:
         (("-m", "nowhere.yml"), 1, "no such machine file"),
         (("-m", MACHINE, "--explain", "-3"), 2, "--explain"),
         (("-m", MACHINE, "nothing.c"), 1, "no such kernel"),
+        (("-m", "tx2", "triad.c"), 1, "the machine executes aarch64, this host x86-64"),
         (("-m", MACHINE, "triad.c", "--array-offset", "q=8"), 2, "has no array q; name one of b, c, a"),
     ],
 )
