@@ -25,6 +25,7 @@ from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, ISSUE_PASSES, LOGGED
 from kernmodel.measure.samples import (
     CONFIRMED,
     LONG_CLOCK_TOLERANCE,
+    WAITED,
     Brackets,
     Sample,
     brackets_of,
@@ -41,8 +42,6 @@ _SHORT_SECONDS = 10e-6
 """Mean time of a call below which the clock's steps say too much of one: such calls are taken in batches of so long."""
 _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
-_INTERRUPTED = 0.01
-"""Share of it up to which others may have run."""
 _ROOM = 4 * 4096
 _APART_SECONDS = 0.03
 _WORD = 8
@@ -127,7 +126,7 @@ def measure_function(
 def _undisturbed(made: Sequence[TimedRun]) -> list[TimedRun]:
     """The runs that count: the clock was steady, and nothing else ran in between or beside it on the same core."""
     alone = alone_in(made)
-    return [run for run in made if run.disturbed_share(alone) <= _UNSTEADY and run.interrupted <= _INTERRUPTED]
+    return [run for run in made if run.disturbed_share(alone) <= _UNSTEADY and run.interrupted <= WAITED]
 
 
 def _confirmed(good: Sequence[TimedRun]) -> bool:

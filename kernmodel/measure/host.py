@@ -53,7 +53,7 @@ _WAIT_MS = 20
 """How long a round waits for an undisturbed processor before the next processor has its turn."""
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
-_SAMPLE_FIELDS, _LOG_FIELDS = 9, 3
+_SAMPLE_FIELDS, _LOG_FIELDS = 10, 3
 _LOG_SECONDS = 20.0
 CALLS_TO_TELL = 4
 """Calls of each case by which their length is told roughly, the first of which warms up."""
@@ -238,8 +238,9 @@ class Harness(ClosedAtEnd):
                 raise FaultError(int(words[1]))
             if words[0] != "s" or len(words) != _SAMPLE_FIELDS + 1:
                 raise MeasurementError(f"the program that measures said {' '.join(words)!r}")
-            which, ticks, *ends, switches = map(int, words[1:])
-            found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]), switches))
+            which, ticks, *ends, switches = map(int, words[1:-1])
+            clock, issue, loads = (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5])
+            found.append(Sample(which, ticks, clock, issue, loads, switches, float(words[-1])))
 
     def log(self, milliseconds: int, case: Case) -> Callable[[], list[tuple[int, int, int]]]:
         """Begin calls one after the other for so long; what is returned waits for them and gives of each the ticks of

@@ -242,9 +242,11 @@ def _index_notes(nest: LoopNest) -> Iterator[Note]:
 def _repetition_notes(figures: Sequence[Figure]) -> Iterator[Note]:
     """A warning where confirmed figures differ from time to time."""
     told = [one.value for one in figures if one.confirmed]
-    if told and len(figures) > 1 and not is_repeated(figures):
-        what = f"no two of {len(figures)} figures, some time apart, agree within {REPEATED:.0%}"
-        yield Note("not-repeated", f"{what}: {min(told):.3g} to {max(told):.3g} cycles an iteration")
+    if not told or len(figures) == 1 or is_repeated(figures):
+        return
+    what = f"no two of {len(figures)} figures, some time apart, agree within {REPEATED:.0%}"
+    between = f"{min(told):.3g} to {max(told):.3g} cycles an iteration" if len(told) > 1 else "one alone is confirmed"
+    yield Note("not-repeated", f"{what}: {between}")
 
 
 def _place(

@@ -37,6 +37,8 @@ LONG = 1200
 """Times the chain of the clock beyond which a sample is long: its ends say little of a neighbour in its middle."""
 LONG_CLOCK_TOLERANCE = 0.02
 """Largest difference of the clock before and after a long sample that counts."""
+WAITED = 0.01
+"""Share of a long sample in which others may have run: in seconds the system itself runs now and then."""
 LEAST_LONG = 3
 """Long samples that have to count."""
 
@@ -49,7 +51,7 @@ class Sample:
         which: number of the case that was called, where several are called in turn.
         ticks: of the time stamp counter; those of the brackets: `clock` of the chain of dependent additions before and
             after, `issue` of a loop that takes a branch in each cycle, `loads` of independent loads.
-        switches: context switches in between.
+        switches: context switches in between; waited: the share of its time in which others ran.
     """
 
     which: int
@@ -58,6 +60,7 @@ class Sample:
     issue: tuple[int, int]
     loads: tuple[int, int]
     switches: int
+    waited: float = 0.0
 
     def steady(self, tolerance: float) -> bool:
         """Whether the clock was the same before and after."""
@@ -153,7 +156,7 @@ def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int)
 def counts(sample: Sample, brackets: Brackets) -> bool:
     """Whether a sample counts."""
     if sample.ticks > LONG * min(sample.clock):
-        return sample.switches == 0 and sample.steady(LONG_CLOCK_TOLERANCE)
+        return sample.waited <= WAITED and sample.steady(LONG_CLOCK_TOLERANCE)
     return sample.switches == 0 and sample.steady(CLOCK_TOLERANCE) and core_undisturbed(sample, brackets)
 
 

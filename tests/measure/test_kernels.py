@@ -77,10 +77,11 @@ def test_arrays_begin_where_they_are_wanted() -> None:
     assert kernels.Conditions(array_offsets=(("b", 8),)).start(2, "b") % 64 == 8
 
 
-def test_of_long_samples_clock_and_switches_count() -> None:
+def test_of_long_samples_clock_and_the_time_of_others_count() -> None:
     brackets = Brackets(9600, 0.14, 0.19)
     assert counts(Sample(0, 10**8, (8350, 8400), (1190, 5000), (1600, 1600), 0), brackets)
-    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1), brackets)
+    assert counts(Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 8, 0.004), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1, 0.02), brackets)
     assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), (1600, 1600), 0), brackets)
     assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), (1600, 1600), 0), brackets)
 
@@ -98,6 +99,15 @@ def test_a_kernel_is_measured_until_two_times_agree(monkeypatch: pytest.MonkeyPa
     assert taken(7.3, 5.4, 6.3, 5.5, 1.0) == [7.3, 5.4, 6.3, 5.5]
     assert len(taken(1.0, 2.0, 4.0, 8.0, 16.0, 32.0)) == 5
     assert len(pauses) == 2 + 3 + 4
+
+
+def test_figures_that_differ_from_time_to_time_are_told() -> None:
+    def notes(*values: float) -> list[str]:
+        return [note.text for note in kernels._repetition_notes([Figure(v, v, v, 9, 0, v > 0) for v in values])]
+
+    assert notes(2.0, 1.0) == ["no two of 2 figures, some time apart, agree within 5%: 1 to 2 cycles an iteration"]
+    assert notes(2.0, 0.0) == ["no two of 2 figures, some time apart, agree within 5%: one alone is confirmed"]
+    assert notes(2.0) == notes(0.0, 0.0) == notes(2.0, 1.0, 2.0) == []
 
 
 def test_calls_of_seconds_are_measured_by_fewer_samples_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
