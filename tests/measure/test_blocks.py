@@ -159,6 +159,8 @@ def test_bad_input_is_one_message(capsys) -> None:
     assert main(["measure", "block", "--hex", "4g"]) == 1
     assert main(["measure", "instruction", "fadd st,st"]) == 1
     assert "not set up" in capsys.readouterr().err
+    assert main(["measure", "instruction", "--hex", "4801d8", "--uarch", "ZEN3"]) == 1
+    assert "the table of ZEN3 has a row for each form of the code" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("form", "taken"), [("fadd", "faddp st,st"), ("imul r64,i8", "imul r64,r64,i8")])
