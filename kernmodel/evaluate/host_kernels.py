@@ -134,5 +134,5 @@ def _code(
         if not text:
             what = "is no assembly text"
             raise MeasurementError(what, where=code.asm, todo="give a listing that the assembler takes")
-        compiled = read_given(code, target.isa)
+        compiled, flags = read_given(code, target.isa), ()
     return KernelCode(text, find_kernel_loop(nest, sizes, code, compiled), compiler.command, flags)

@@ -160,7 +160,7 @@ def kernels_report(measured: Sequence[KernelMeasurement]) -> Blocks:
         left("pages", lambda one: "huge" if all(array.huge for array in one.arrays) else "4 KiB"),
     )
     notes = dict.fromkeys(note for one in measured for note in one.notes)
-    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags)))
+    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags))) if measured[0].flags else ()
     return (
         *table(f"{measured[0].name}, measured on this host", columns, measured),
         *flags,
