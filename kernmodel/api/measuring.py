@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, kernels_of, one_of, one_point_of
 from kernmodel.api.result import Result, Views
-from kernmodel.errors import UsageError
+from kernmodel.errors import InputError, UsageError
 from kernmodel.machine.pages import Pages
 from kernmodel.user_files import File, Source, source_of
 
@@ -117,7 +117,8 @@ def measure_instructions(
         ports: also what each costs beside known forms.
 
     Raises:
-        KernmodelError: the code or the core is at fault, or the host does not let it be measured.
+        KernmodelError: the code or the core is at fault, the table lacks none of its forms, or the host does not let it
+            be measured.
     """
     from kernmodel.api.tables import core_name, table_of
     from kernmodel.measure.host import Harness
@@ -128,6 +129,9 @@ def measure_instructions(
         core = core_name(machine, uarch)
     if unknown is not None:
         wanted += _unknown_forms(unknown, table_of(core or ""))
+        if not wanted:
+            what = f"the table of {core} has a row for each form of the code: there is nothing to measure"
+            raise InputError(what, todo="name a FORM to measure it all the same")
     with Harness() as harness:
         harness.seal()
         answer = measure(harness, wanted, ports=ports, progress=progress)

@@ -11,7 +11,7 @@ import signal
 import struct
 import time
 from collections.abc import Sequence
-from math import ceil, inf
+from math import ceil
 from statistics import fmean, median
 
 from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec, rounded
@@ -22,8 +22,16 @@ from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, ISSUE_PASSES, LOGGED_CALLS, TimedCode, TimedData
-from kernmodel.measure.samples import CONFIRMED, LONG_CLOCK_TOLERANCE
-from kernmodel.value_types import NamedTuple, dataclass
+from kernmodel.measure.samples import (
+    CONFIRMED,
+    LONG_CLOCK_TOLERANCE,
+    WAITED,
+    Brackets,
+    Sample,
+    brackets_of,
+    core_undisturbed,
+)
+from kernmodel.value_types import dataclass
 
 RUNS = 4
 """Runs of which the smallest is taken, after one that warms up."""
@@ -34,41 +42,9 @@ _SHORT_SECONDS = 10e-6
 """Mean time of a call below which the clock's steps say too much of one: such calls are taken in batches of so long."""
 _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
-_INTERRUPTED = 0.01
-"""Share of it up to which others may have run."""
-_ISSUE_TOLERANCE = 1.12
-"""How much longer than alone the loop of branches may take at both ends of a call that counts."""
-_MOST_ISSUE = 1.15
-"""Cycles that a pass of it takes at most on an undisturbed core, with what begins and ends the loop."""
 _ROOM = 4 * 4096
 _APART_SECONDS = 0.03
 _WORD = 8
-
-
-class TimedCall(NamedTuple):
-    """A call: ticks of the time stamp counter, those of the chain before and after it, and of the loop of branches
-    there."""
-
-    ticks: int
-    before: int
-    after: int
-    issue: int
-
-    @property
-    def cycles(self) -> float:
-        """Of the core, overhead and all."""
-        return self.ticks * CHAIN_CYCLES / ((self.before + self.after) / 2)
-
-    @property
-    def issue_share(self) -> float:
-        """The ticks of the loop of branches for each of the chain: more where a sibling thread is awake."""
-        return self.issue / (self.before + self.after)
-
-    @property
-    def steady(self) -> bool:
-        """Whether the clock was the same before and after."""
-        low, high = sorted((self.before, self.after))
-        return high <= (1 + LONG_CLOCK_TOLERANCE) * low
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +71,27 @@ class TimedRun:
     overhead: float
     ticks_per_second: float
     notes: tuple[Note, ...]
-    kept: tuple[TimedCall, ...] = ()
-    empty: tuple[TimedCall, ...] = ()
+    kept: tuple[Sample, ...] = ()
+    empty: tuple[Sample, ...] = ()
 
-    def undisturbed(self, alone: float) -> list[TimedCall]:
+    def undisturbed(self, alone: Brackets) -> list[Sample]:
         """The calls at both ends of which the clock was the same and no sibling thread took a part of the core."""
-        return [one for one in self.kept if one.steady and one.issue_share <= _ISSUE_TOLERANCE * alone]
+        return [one for one in self.kept if one.steady(LONG_CLOCK_TOLERANCE) and core_undisturbed(one, alone)]
 
-    def disturbed_share(self, alone: float) -> float:
+    def disturbed_share(self, alone: Brackets) -> float:
         """The part of the time of the kept calls in which the clock changed or a sibling thread took a part."""
         whole = sum(one.ticks for one in self.kept)
         return 1 - sum(one.ticks for one in self.undisturbed(alone)) / whole if whole else 0.0
 
-    def smallest(self, alone: float) -> float | None:
+    def smallest(self, alone: Brackets) -> float | None:
         """Cycles of the smallest undisturbed call (of short ones, the smallest mean of a batch), None if none was."""
-        cycles = [one.cycles for one in self.undisturbed(alone)]
+        cycles = [one.cycles(CHAIN_CYCLES) for one in self.undisturbed(alone)]
         return max(0.0, smallest_batch(cycles, self.batch) - self.overhead) if cycles else None
 
 
-def issue_alone(runs: Sequence[TimedRun]) -> float:
-    """How long the loop of branches takes on an undisturbed core, for each tick of the chain: of all readings that one
-    below which a twentieth lies, since the clock's steps and interruptions make some too small; at most `_MOST_ISSUE`
-    cycles a pass."""
-    readings = sorted(one.issue_share for run in runs for one in (*run.kept, *run.empty) if one.steady)
-    return min(readings[len(readings) // 20], _MOST_ISSUE * ISSUE_PASSES / CHAIN_CYCLES) if readings else inf
+def alone_in(runs: Sequence[TimedRun]) -> Brackets:
+    """What the readings at the ends of calls are on an undisturbed core, as for other measurements."""
+    return brackets_of([one for run in runs for one in (*run.kept, *run.empty)], CHAIN_CYCLES, ISSUE_PASSES)
 
 
 def measure_function(
@@ -152,8 +125,8 @@ def measure_function(
 
 def _undisturbed(made: Sequence[TimedRun]) -> list[TimedRun]:
     """The runs that count: the clock was steady, and nothing else ran in between or beside it on the same core."""
-    alone = issue_alone(made)
-    return [run for run in made if run.disturbed_share(alone) <= _UNSTEADY and run.interrupted <= _INTERRUPTED]
+    alone = alone_in(made)
+    return [run for run in made if run.disturbed_share(alone) <= _UNSTEADY and run.interrupted <= WAITED]
 
 
 def _confirmed(good: Sequence[TimedRun]) -> bool:
@@ -200,7 +173,7 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
 
 
 def _smallest(runs: Sequence[TimedRun]) -> float:
-    alone = issue_alone(runs)
+    alone = alone_in(runs)
     return min((found for run in runs if (found := run.smallest(alone)) is not None), default=0.0)
 
 
@@ -342,11 +315,11 @@ def _result(
     if not calls:
         raise never_ran(function)
     empty = _calls(TimedData(data.end), content, data.address)
-    overhead = sorted(one.cycles for one in empty)[len(empty) // 10]
-    clock = median((one.before + one.after) / 2 for one in calls)
+    overhead = sorted(one.cycles(CHAIN_CYCLES) for one in empty)[len(empty) // 10]
+    clock = median(sum(one.clock) / 2 for one in calls)
     # calls that were not kept each have their ticks in the sum
     rest = max(0, total - sum(one.ticks for one in calls)) * CHAIN_CYCLES / clock
-    cycles = (sum(one.cycles for one in calls) + rest) / count - overhead
+    cycles = (sum(one.cycles(CHAIN_CYCLES) for one in calls) + rest) / count - overhead
     batch = ceil(_SHORT_SECONDS * ticks_per_second * CHAIN_CYCLES / clock / max(cycles, 1.0))
     return TimedRun(
         max(cycles, 0.0),
@@ -368,8 +341,8 @@ def smallest_batch(cycles: Sequence[float], batch: int) -> float:
     return min(fmean(cycles[at : at + batch]) for at in range(0, len(cycles) - batch + 1, batch))
 
 
-def _calls(data: TimedData, content: bytes, base: int) -> list[TimedCall]:
-    """The calls that were kept."""
+def _calls(data: TimedData, content: bytes, base: int) -> list[Sample]:
+    """The calls that were kept; of the core the loop of branches alone tells, not loads of their own."""
     kept = min(_word(content[data.calls - base : data.calls - base + _WORD]), LOGGED_CALLS)
-    entries = struct.iter_unpack("<4Q", content[data.log - base : data.log - base + ENTRY_BYTES * kept])
-    return [TimedCall(*entry) for entry in entries]
+    entries = struct.iter_unpack("<3Q2I", content[data.log - base : data.log - base + ENTRY_BYTES * kept])
+    return [Sample(0, ticks, (before, after), (start, end), (0, 0), 0) for ticks, before, after, start, end in entries]

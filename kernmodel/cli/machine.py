@@ -11,6 +11,7 @@ from kernmodel.api import inputs as api
 from kernmodel.cli import options, types
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
+from kernmodel.errors import UsageError
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
@@ -124,10 +125,10 @@ def import_(ctx: click.Context, files: tuple[str, ...], name: str | None, output
 
 @machine.command("probe", short_help="Make a machine file of this host.")
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
-@click.option("--quick", "depth", flag_value="quick", help="Measure less, in some 30 s.")
-@click.option("--thorough", "depth", flag_value="thorough", help="All widths and operations, in up to 15 min.")
+@click.option("--quick", is_flag=True, help="Measure less, in some 30 s.")
+@click.option("--thorough", is_flag=True, help="All widths and operations, in up to 15 min.")
 @click.pass_context
-def probe_(ctx: click.Context, output: str | None, depth: Depth | None) -> None:
+def probe_(ctx: click.Context, output: str | None, quick: bool, thorough: bool) -> None:
     """Measure this host and write a machine file of it; figures that are not confirmed are left out and named.
 
     What cannot be measured comes from the carried machine of the same core, as each source says. Exit status 1 if
@@ -139,7 +140,10 @@ def probe_(ctx: click.Context, output: str | None, depth: Depth | None) -> None:
     """
     from kernmodel.api.measuring import probe_machine
 
+    if quick and thorough:
+        raise UsageError("--quick and --thorough exclude each other", todo="give one of them")
     target = output_file(output, "--output") if output else None
+    depth: Depth = "quick" if quick else "thorough" if thorough else "default"
     with shown_progress() as progress:
-        probed = probe_machine(depth=depth or "default", progress=progress).answer
+        probed = probe_machine(depth=depth, progress=progress).answer
     ctx.exit(_give(probed.text, probed.notes, target))

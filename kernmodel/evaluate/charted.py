@@ -102,7 +102,8 @@ def with_measured(answer: RooflineAnswer, path: str) -> RooflineAnswer:
         missing += [] if mine else [kernel.subject.name]
         charts = tuple(_marked(chart, kernel.subject, mine) for chart in kernel.rooflines)
         kernels.append(replace(kernel, rooflines=charts))
-    return replace(answer, kernels=tuple(kernels), notes=(*answer.notes, *_missing(missing, path)))
+    doubts = _above([chart for kernel in kernels for chart in kernel.rooflines], path)
+    return replace(answer, kernels=tuple(kernels), notes=(*answer.notes, *_missing(missing, path), *doubts))
 
 
 def carm_with_measured(answer: CarmAnswer, path: str) -> CarmAnswer:
@@ -116,13 +117,29 @@ def carm_with_measured(answer: CarmAnswer, path: str) -> CarmAnswer:
     marked = replace(
         findings, roofline=_marked(findings.roofline, subject, mine), beside=_marked(findings.beside, subject, mine)
     )
-    return replace(answer, findings=marked, notes=(*answer.notes, *_missing([] if mine else [subject.name], path)))
+    missing = _missing([] if mine else [subject.name], path)
+    return replace(answer, findings=marked, notes=(*answer.notes, *missing, *_above([marked.roofline], path)))
 
 
 def _missing(names: Sequence[str], path: str) -> Iterator[Note]:
     if names:
         text = f"{path} has no row of {', '.join(names)} at these sizes, on this machine with so many cores"
         yield Note("not-measured", text)
+
+
+_ABOVE_PERCENT = 110.0
+"""Of its roof, beyond what measurements of roofs and kernels repeat."""
+
+
+def _above(charts: Sequence[Roofline], path: str) -> Iterator[Note]:
+    """A warning of measurements that a roof does not allow: rows in another unit, or roofs of another machine."""
+    for mark in dict.fromkeys(mark for chart in charts for mark in chart.measured):
+        if mark.percent_of_roof > _ABOVE_PERCENT:
+            text = (
+                f"{path}:{mark.line}: {mark.name} was measured at {mark.percent_of_roof:.4g} % of what {mark.roof} "
+                "allows: see whether rate and bytes (of one source iteration) are those of this machine and these cores"
+            )
+            yield Note("measured-above-roof", text)
 
 
 def _mine(subject: Subject, rows: Sequence[Row], machine: str, cores: int) -> tuple[Row, ...]:

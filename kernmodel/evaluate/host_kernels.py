@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.code.listing import read_file
-from kernmodel.errors import MeasurementError
+from kernmodel.errors import InputError, MeasurementError
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Compiler
 from kernmodel.measure.bandwidth import level_sizes
@@ -94,6 +94,9 @@ def host_kernel(
     topology: HostTopology,
 ) -> HostRun:
     """One kernel, measured; arguments as of `host_kernels`, with its nest."""
+    if target.isa != _ISA:
+        what = f"the machine executes {target.isa}, this host {_ISA}: its code does not run here"
+        raise InputError(what, where=request.machine or None, todo="give a machine file of this host")
     refuse_unknown_arrays((name for name, _ in conditions.array_offsets), nest)
     given = dict(request.sizes)
     sizes = sizes_of(nest, given if level is None else starting_sizes(nest, given))
@@ -131,5 +134,5 @@ def _code(
         if not text:
             what = "is no assembly text"
             raise MeasurementError(what, where=code.asm, todo="give a listing that the assembler takes")
-        compiled = read_given(code, target.isa)
+        compiled, flags = read_given(code, target.isa), ()
     return KernelCode(text, find_kernel_loop(nest, sizes, code, compiled), compiler.command, flags)

@@ -7,15 +7,15 @@ from kernmodel.value_types import NamedTuple
 CHAIN_CYCLES = 9600
 """Cycles of the chain of additions by which the clock is told."""
 ISSUE_PASSES = 1200
-"""Passes of a loop with a taken branch in each cycle, by which a sibling thread that is awake is told: a core predicts
-and fetches for one thread after the other, and the chain does not show that."""
+"""Passes of a loop with two loads and a taken branch in each cycle, by which a sibling thread that is awake is told: a
+core predicts and fetches for one thread after the other, and the chain does not show that."""
 LOGGED_CALLS = 4096
 """Calls of which each is kept; later ones are added up."""
 EMPTY_CALLS = 400
 """Calls of an empty function by which the overhead is told."""
 ENTRY_BYTES = 32
-"""Of a call in the log: its ticks, those of the chain before and after, and those of the loop of branches
-before and after together."""
+"""Of a call in the log: its ticks, those of the chain before and after, and in half of 8 bytes each those of the loop
+of branches before and after."""
 _HEAD = 4096
 
 
@@ -66,7 +66,7 @@ class TimedData(NamedTuple):
 
     @property
     def issue(self) -> int:
-        """The ticks of the loop of branches, before and after."""
+        """The ticks of the loop of branches, those before in the lower half, those after in the upper one."""
         return self.address + 72
 
     @property

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
@@ -46,12 +47,16 @@ _CALIBRATION = 400
 _CALIBRATED = 8
 """Processors that are calibrated at most."""
 _CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
+_LEAST_ROUNDS = 2
+"""However long they take: one alone is never confirmed."""
 _WAIT_MS = 20
 """How long a round waits for an undisturbed processor before the next processor has its turn."""
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
-_SAMPLE_FIELDS, _LOG_FIELDS = 9, 3
+_SAMPLE_FIELDS, _LOG_FIELDS = 10, 3
 _LOG_SECONDS = 20.0
+CALLS_TO_TELL = 4
+"""Calls of each case by which their length is told roughly, the first of which warms up."""
 CALL_CYCLES = 40_000
 """Cycles that a call is to take: well above what reading the time takes, short against what disturbs."""
 APART = 5 * 4096 + 1024 + 256
@@ -233,8 +238,9 @@ class Harness(ClosedAtEnd):
                 raise FaultError(int(words[1]))
             if words[0] != "s" or len(words) != _SAMPLE_FIELDS + 1:
                 raise MeasurementError(f"the program that measures said {' '.join(words)!r}")
-            which, ticks, *ends, switches = map(int, words[1:])
-            found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]), switches))
+            which, ticks, *ends, switches = map(int, words[1:-1])
+            clock, issue, loads = (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5])
+            found.append(Sample(which, ticks, clock, issue, loads, switches, float(words[-1])))
 
     def log(self, milliseconds: int, case: Case) -> Callable[[], list[tuple[int, int, int]]]:
         """Begin calls one after the other for so long; what is returned waits for them and gives of each the ticks of
@@ -279,7 +285,7 @@ class Harness(ClosedAtEnd):
         Raises:
             FaultError: as of `run`.
         """
-        samples = self.run(cases, 3, seconds)
+        samples = self.run(cases, CALLS_TO_TELL - 1, seconds)
         shortest = min(sample.ticks for sample in samples if sample.which == 0)
         return shortest * self.brackets().clock_cycles / min(min(sample.clock) for sample in samples)
 
@@ -300,7 +306,7 @@ class Harness(ClosedAtEnd):
         pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
         accepted = asked = made = 0
         end = time.monotonic() + effort.seconds
-        while made < effort.rounds or time.monotonic() < end:
+        while True:
             processor = self.processors[self._turn % len(self.processors)]
             self._turn += 1
             self.pin(processor)
@@ -316,7 +322,7 @@ class Harness(ClosedAtEnd):
             figure = agreed(cycles, value, accepted, asked - accepted) if cycles else None
             if made >= effort.rounds and figure is not None and figure.confirmed:
                 return figure
-            if time.monotonic() >= end:
+            if made >= _LEAST_ROUNDS and time.monotonic() >= end:
                 break
         accepted += sum(counts(sample, brackets) for pool in pools.values() for sample in pool)
         refused = asked - accepted
@@ -383,6 +389,19 @@ def _accepted(answer: str) -> str:
     return answer
 
 
+@lru_cache  # a validation links it with the code of a hundred points
+def _harness_object(compiler: str) -> bytes:
+    """`HARNESS`, compiled.
+
+    Raises:
+        MeasurementError: the compiler fails.
+    """
+    with scratch_folder() as folder:
+        made = folder / "harness.o"
+        _run((compiler, *_FLAGS, "-c", "-o", str(made), str(HARNESS)), folder)
+        return made.read_bytes()
+
+
 def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence[str]) -> Path:
     """The program, in this folder.
 
@@ -391,7 +410,7 @@ def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence
     """
     folder.chmod(0o700)
     made: list[str] = []
-    _run((compiler, *_FLAGS, "-c", "-o", str(folder / "harness.o"), str(HARNESS)), folder)
+    (folder / "harness.o").write_bytes(_harness_object(compiler))
     for name, text in objects.items():
         path = folder / name
         path.write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -66,6 +66,9 @@ def measure_instruction(
     mnemonic, kinds = _parts(form)
     try:
         decoded = _decoded(_line(mnemonic, kinds, {}))
+        if len(decoded.operands) != len(kinds):
+            what = f"the assembler takes it for {decoded.form}, whose operands are not those that were named"
+            raise InputError(what, where=form, todo="name that form, unless it is x87, which is not measured")
         parallel = parallel_instances(form)
         throughput = copies_of(harness, parallel, effort).scaled(1 / len(parallel))
         latencies = {}

@@ -16,10 +16,10 @@ from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.measure.bandwidth import level_sizes
 from kernmodel.measure.blocks import doubts
-from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
+from kernmodel.measure.host import APART, CALLS_TO_TELL, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import KernelMeasurement, PlacedArray
-from kernmodel.measure.samples import LONG, REPEATED, Figure, is_repeated, repeated
+from kernmodel.measure.samples import LEAST_LONG, LONG, REPEATED, Figure, is_repeated, repeated
 from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.model import Array, LoopNest
 from kernmodel.source.nest.counting import index_range, numeric_loops, put_in
@@ -30,9 +30,11 @@ from kernmodel.value_types import dataclass
 EFFORT = Effort(samples=40, rounds=3, seconds=4.0)
 _LONG_CALL = 3_000_000
 _FEW = 8
-"""Samples of a round where a call takes longer than `_LONG_CALL` cycles."""
-_LEAST_TIMES, _MOST_TIMES, _PAUSE_SECONDS = 3, 5, 0.25
-"""How often a kernel is measured, and the time in between."""
+"""Samples of a round at most, where a call takes longer than `_LONG_CALL` cycles."""
+_LEAST_TIMES, _MOST_TIMES, _APART_SECONDS = 3, 5, 0.25
+"""How often a kernel is measured, and the time from the beginning of one to that of the next."""
+_MOST_SECONDS = 15.0
+"""Time after which it is not measured again: rounds of calls that take seconds are as far apart as those."""
 _MOST_MEMORY = 1 << 31
 _SCALAR = {"double": "0.5", "float": "0.5f"}
 _STEPS = 60
@@ -190,18 +192,27 @@ def measure_kernel(
         address = loop_address(harness.program, function_name(nest), code.loop)
         placed = tuple(_place(harness, nest, number, array, sizes, conditions) for number, array in enumerate(arrays))
         iterations = iterations_per_sweep(nest, sizes)
+        begun = time.monotonic()
         alone = harness.call_cycles([Case(1)])
+        taken = effort if alone < _LONG_CALL else long_effort(effort, (time.monotonic() - begun) / CALLS_TO_TELL)
         times = repetitions(alone)
-        taken = replace(effort, samples=_FEW) if alone > _LONG_CALL else effort
         figures = spaced(lambda: harness.figure([Case(times)], lambda ends: ends[0] / (times * iterations), taken))
         cycles = repeated(figures)
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
-    notes = (*_notes(cycles, address, conditions, placed, long=long), *_repetition_notes(figures))
+    notes = (
+        *_index_notes(nest), *_notes(cycles, address, conditions, placed, long=long), *_repetition_notes(figures)
+    )  # fmt: skip
     return KernelMeasurement(
         nest.name, dict(sizes), level, needed, iterations, cycles, clock, address % 64 if address is not None else None,
         placed, code.flags, notes,
     )  # fmt: skip
+
+
+def long_effort(effort: Effort, call_seconds: float) -> Effort:
+    """The effort for calls of so many seconds each: as many samples a round as let all rounds be made in time."""
+    fit = int(effort.seconds / effort.rounds / call_seconds)
+    return replace(effort, samples=min(max(fit, LEAST_LONG), _FEW))
 
 
 def spaced(measure: Callable[[], Figure]) -> list[Figure]:
@@ -212,19 +223,30 @@ def spaced(measure: Callable[[], Figure]) -> list[Figure]:
     the other within a second.
     """
     found: list[Figure] = []
-    while len(found) < (_LEAST_TIMES if is_repeated(found) else _MOST_TIMES):
-        if found:
-            time.sleep(_PAUSE_SECONDS)
+    end = time.monotonic() + _MOST_SECONDS
+    while True:
+        begun = time.monotonic()
         found.append(measure())
-    return found
+        if len(found) >= (_LEAST_TIMES if is_repeated(found) else _MOST_TIMES) or time.monotonic() > end:
+            return found
+        time.sleep(max(0.0, begun + _APART_SECONDS - time.monotonic()))
+
+
+def _index_notes(nest: LoopNest) -> Iterator[Note]:
+    """A warning where elements are chosen by values of an array, which nobody gave."""
+    names = ", ".join(dict.fromkeys(access.array for access in nest.accesses if access.indirect))
+    if names:
+        yield Note("index-zeros", f"index arrays hold zeros: every access of {names} through them is of one element")
 
 
 def _repetition_notes(figures: Sequence[Figure]) -> Iterator[Note]:
     """A warning where confirmed figures differ from time to time."""
     told = [one.value for one in figures if one.confirmed]
-    if told and not is_repeated(figures):
-        what = f"no two of {len(figures)} figures, some time apart, agree within {REPEATED:.0%}"
-        yield Note("not-repeated", f"{what}: {min(told):.3g} to {max(told):.3g} cycles an iteration")
+    if not told or len(figures) == 1 or is_repeated(figures):
+        return
+    what = f"no two of {len(figures)} figures, some time apart, agree within {REPEATED:.0%}"
+    between = f"{min(told):.3g} to {max(told):.3g} cycles an iteration" if len(told) > 1 else "one alone is confirmed"
+    yield Note("not-repeated", f"{what}: {between}")
 
 
 def _place(

@@ -321,7 +321,7 @@ class KernelMeasurement:
         data_bytes: of all arrays; iterations: of the innermost body in a call.
         cycles: of the core, per iteration; clock_hz: of the core.
         loop_offset: address of the loop modulo 64, None where it was not found in the program.
-        arrays: where they lay; flags: of the compiler.
+        arrays: where they lay; flags: of the compiler, none where the assembly was given.
     """
 
     name: str

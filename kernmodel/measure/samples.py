@@ -37,6 +37,8 @@ LONG = 1200
 """Times the chain of the clock beyond which a sample is long: its ends say little of a neighbour in its middle."""
 LONG_CLOCK_TOLERANCE = 0.02
 """Largest difference of the clock before and after a long sample that counts."""
+WAITED = 0.01
+"""Share of a long sample in which others may have run: in seconds the system itself runs now and then."""
 LEAST_LONG = 3
 """Long samples that have to count."""
 
@@ -49,7 +51,7 @@ class Sample:
         which: number of the case that was called, where several are called in turn.
         ticks: of the time stamp counter; those of the brackets: `clock` of the chain of dependent additions before and
             after, `issue` of a loop that takes a branch in each cycle, `loads` of independent loads.
-        switches: context switches in between.
+        switches: context switches in between; waited: the share of its time in which others ran.
     """
 
     which: int
@@ -58,6 +60,15 @@ class Sample:
     issue: tuple[int, int]
     loads: tuple[int, int]
     switches: int
+    waited: float = 0.0
+
+    def steady(self, tolerance: float) -> bool:
+        """Whether the clock was the same before and after."""
+        return max(self.clock) <= (1 + tolerance) * min(self.clock)
+
+    def cycles(self, clock_cycles: int) -> float:
+        """Of the core, where the chain of the clock takes so many."""
+        return self.ticks * clock_cycles / (sum(self.clock) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +144,7 @@ def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int)
         issue_passes: of the loop of `issue`. If no reading is that of an undisturbed core, nothing counts here:
             none takes more than `MOST_ISSUE` cycles a pass, or `STEADY_ISSUE` where most take the same.
     """
-    steady = [sample for sample in samples if _steady(sample, CLOCK_TOLERANCE)] or samples
+    steady = [sample for sample in samples if sample.steady(CLOCK_TOLERANCE)] or samples
     issue = sorted(reading / min(sample.clock) for sample in steady for reading in sample.issue)
     loads = sorted(reading / min(sample.clock) for sample in steady for reading in sample.loads)
     taken = min(max(3, len(issue) // 50), len(issue) - 1)
@@ -144,24 +155,22 @@ def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int)
 
 def counts(sample: Sample, brackets: Brackets) -> bool:
     """Whether a sample counts."""
+    if sample.ticks > LONG * min(sample.clock):
+        return sample.waited <= WAITED and sample.steady(LONG_CLOCK_TOLERANCE)
+    return sample.switches == 0 and sample.steady(CLOCK_TOLERANCE) and core_undisturbed(sample, brackets)
+
+
+def core_undisturbed(sample: Sample, brackets: Brackets) -> bool:
+    """Whether the core issued and loaded as much as it does alone, at both ends."""
     low = min(sample.clock)
-    if sample.ticks > LONG * low:
-        return sample.switches == 0 and _steady(sample, LONG_CLOCK_TOLERANCE)
     issues = max(sample.issue) <= ISSUE_TOLERANCE * brackets.issue_alone * low
-    loads = max(sample.loads) <= LOADS_TOLERANCE * brackets.loads_alone * low
-    return sample.switches == 0 and _steady(sample, CLOCK_TOLERANCE) and issues and loads
-
-
-def _steady(sample: Sample, tolerance: float) -> bool:
-    return max(sample.clock) <= (1 + tolerance) * min(sample.clock)
+    return issues and max(sample.loads) <= LOADS_TOLERANCE * brackets.loads_alone * low
 
 
 def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Round | None:
     """The round of one case; None where too few samples count."""
     mine = [sample for sample in samples if sample.which == which]
-    taken = sorted(
-        sample.ticks * brackets.clock_cycles / (sum(sample.clock) / 2) for sample in mine if counts(sample, brackets)
-    )
+    taken = sorted(sample.cycles(brackets.clock_cycles) for sample in mine if counts(sample, brackets))
     long = bool(mine) and min(sample.ticks / min(sample.clock) for sample in mine) > LONG
     if len(taken) < (LEAST_LONG if long else LEAST_SAMPLES):
         return None

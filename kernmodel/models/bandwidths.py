@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Literal
 
-from kernmodel.errors import MachineError
+from kernmodel.errors import MachineError, Note
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.value_types import dataclass
@@ -162,10 +162,26 @@ def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[flo
     block = max(last, machine.topology.cores_per_numa_domain)
     if cores <= block:
         nearest = first if cores < first else last
-        return found[nearest], "derived", f", as with {nearest} cores"
+        return found[nearest], "derived", f", as with {nearest} core{'s' if nearest > 1 else ''}"
     full, rest = divmod(cores, block)
     value = full * at_cores(machine, series, block)[0] + (at_cores(machine, series, rest)[0] if rest else 0.0)
     return value, "derived", f", {cores / block:g} times that of {block} cores"
+
+
+def few_cores_notes(machine: Machine, found: MemoryBandwidth | None, cores: int) -> Iterator[Note]:
+    """A warning where so many cores share the memory of a domain and the streams were measured on fewer.
+
+    Args:
+        found: the bandwidth of memory that counts, None: none does.
+    """
+    domain = machine.topology.cores_per_numa_domain
+    measured = domain if found is None else _series(machine, found).cores[-1]
+    if found is not None and measured < min(cores, domain):
+        text = (
+            f"{found.mix.name} from memory was measured on {measured} of {domain} cores of a domain: what more of them "
+            "draw, and how many saturate it, is not known; they are taken to draw no more"
+        )
+        yield Note("few-cores-bandwidth", text)
 
 
 def drawn_share(machine: Machine, found: MemoryBandwidth, cores: int) -> float:

@@ -164,7 +164,8 @@ def _measured_peak(machine: Machine, kind: FpClass, cores: int) -> ComputeCeilin
     if peak.cores == cores:
         return ComputeCeiling(kind, peak.flop_per_second, "measured", source)
     value = peak.flop_per_second / peak.cores * cores
-    return ComputeCeiling(kind, value, "derived", f"{source}; measured on {peak.cores} cores, taken in proportion")
+    on = f"{peak.cores} core{'s' if peak.cores > 1 else ''}"
+    return ComputeCeiling(kind, value, "derived", f"{source}; measured on {on}, taken in proportion")
 
 
 def _fp_row(table: InstructionTable, kind: FpClass) -> InstructionData | None:

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
 from kernmodel.binary.stopwatch import (
-    TimedCall,
     TimedRun,
     _judged,
     _undisturbed,
-    issue_alone,
+    alone_in,
     measure_function,
     smallest_batch,
     timed_run,
     too_short,
 )
 from kernmodel.errors import InputError, MeasurementError, ToolError
+from kernmodel.measure.samples import Sample, brackets_of, counts
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="functions are timed on Linux on x86-64"
@@ -39,8 +39,8 @@ def test_every_outermost_call_is_timed(build, flags, name, calls):
     assert run.calls == calls
     assert run.cycles >= 0
     assert len(run.kept) == calls
-    alone = issue_alone([run])
-    assert 0 < alone < 1  # 2,400 passes of the loop beside a chain of 19,200
+    alone = alone_in([run])
+    assert 0 < alone.issue_alone < 1  # 1,200 passes of the loop beside a chain of 9,600
     assert (run.smallest(alone) is None) == (not run.undisturbed(alone))
     assert run.overhead > 0
 
@@ -82,28 +82,39 @@ def test_what_cannot_be_timed_says_so(build):
 
 
 def run(cycles, calls=1, interrupted=0.0, batch=1):
-    return TimedRun(cycles, batch, calls, interrupted, 9600.0, 80.0, 1e9, ())
+    return TimedRun(cycles, batch, calls, interrupted, 9600.0, 80.0, 1e9, (), empty=timed_calls(1.0, 1.0))
 
 
-def calls(*shares, ticks=1000):
-    return tuple(TimedCall(ticks, 9600, 9600, round(share * 19200)) for share in shares)
+def timed_calls(*passes, ticks=1000):
+    """Calls at both ends of which a pass of the loop of branches took so many cycles."""
+    return tuple(Sample(0, ticks, (9600, 9600), (round(1200 * one), round(1200 * one)), (0, 0), 0) for one in passes)
 
 
 def test_calls_beside_a_busy_sibling_thread_do_not_count():
-    quiet = replace(run(900.0), kept=calls(0.05, 0.05, 0.051, 0.1, ticks=1000))
-    busy = replace(run(1900.0), kept=calls(0.1, 0.1, 0.1, 0.1, ticks=2000))
-    alone = issue_alone([quiet, busy])
-    assert alone == pytest.approx(0.05)
+    quiet = replace(run(900.0), kept=timed_calls(1.0, 1.05, 1.09, 2.0, ticks=1000))
+    busy = replace(run(1900.0), kept=timed_calls(1.15, 2.0, 2.0, 2.0, ticks=2000))
+    alone = alone_in([quiet, busy])
+    assert alone.issue_alone == pytest.approx(1 / 8)
     assert (quiet.disturbed_share(alone), busy.disturbed_share(alone)) == (0.25, 1.0)
     assert busy.smallest(alone) is None
     assert quiet.smallest(alone) == pytest.approx(1000 - 80)
-    changed = replace(quiet, kept=(TimedCall(500, 9600, 12000, 960),))
+    changed = replace(quiet, kept=(Sample(0, 500, (9600, 12000), (1200, 1200), (0, 0), 0),))
     assert changed.smallest(alone) is None
+    ended = replace(quiet, kept=(Sample(0, 500, (9600, 9600), (1200, 1400), (0, 0), 0),))
+    assert ended.smallest(alone) is None  # a sibling at one end alone, too
     assert _undisturbed([quiet, busy]) == []
-    always = replace(run(1900.0), kept=calls(0.22, 0.22, 0.22, 0.22))
-    assert issue_alone([always]) == pytest.approx(1.15 / 8)
-    assert always.smallest(issue_alone([always])) is None
-    assert _undisturbed([replace(quiet, kept=quiet.kept[:3]), busy]) == [replace(quiet, kept=quiet.kept[:3])]
+    always = replace(run(1900.0), kept=timed_calls(1.7, 1.8, 1.9, 2.0), empty=())
+    assert alone_in([always]).issue_alone == pytest.approx(1.05 / 8)
+    assert always.smallest(alone_in([always])) is None
+    calm = replace(quiet, kept=quiet.kept[:3])
+    assert _undisturbed([calm, busy]) == [calm]
+
+
+def test_a_core_is_told_undisturbed_as_by_other_measurements():
+    timed = timed_calls(1.0, 1.0, 1.0, 1.0, 1.05, 1.11, 1.13, 1.6)
+    alone = alone_in([replace(run(1000.0), kept=timed, empty=())])
+    assert alone == brackets_of(timed, 9600, 1200)
+    assert replace(run(1000.0), kept=timed).undisturbed(alone) == [one for one in timed if counts(one, alone)]
 
 
 def test_the_smallest_of_the_runs_that_count_is_taken():

@@ -105,6 +105,7 @@ def test_usage_of_other_commands(run, arguments, part):
         (("ecm", "-m", "clx", "stencil", "--asm", "missing.s"), ("missing.s",)),
         (("machine", "import", "missing.yml"), ("missing.yml",)),
         (("instructions", "import", "missing.gz", "--uarch", "SKL"), ("missing.gz",)),
+        (("instructions", "import", __file__, "--uarch", "ZEN3"), (__file__, "nor what ibench or asmbench printed")),
         (("instructions", "show", "vaddpd", "--uarch", "XYZ"), ("xyz",)),
         (("machine", "check", "nothing.yml"), ("nothing.yml",)),
     ],

@@ -72,6 +72,18 @@ def test_kernels_without_a_row_are_named(tmp_path):
     ]
 
 
+def test_what_no_roof_allows_is_doubted(tmp_path):
+    """Bytes of a whole run in place of those of an iteration."""
+    path = tmp_path / "rates.csv"
+    path.write_text("kernel,GFLOP/s,bytes\ntriad,1.0,640e9\ntriad,1.0,32\n")
+    answer = km.roofline_chart(**TRIAD, chart=km.ChartOptions(measured=path)).answer
+    (doubt,) = [note.text for note in answer.notes if note.code == "measured-above-roof"]
+    assert doubt.startswith(f"{path}:2: triad was measured at") and "of what Mem allows" in doubt
+    path.write_text("kernel,TFLOP/s\ntriad,1.5\n")
+    carm = km.carm_chart("triad.c", "clx", cores=1, measured=path, N=20_000_000).answer
+    assert sum(note.code == "measured-above-roof" for note in carm.notes) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from statistics import fmean
 
@@ -18,6 +19,9 @@ from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.model import KernelMeasurement, PlacedArray
 from kernmodel.measure.samples import Figure
+from kernmodel.report.text.measure import kernels_report
+from kernmodel.report.text.render import Style, render
+from kernmodel.resources import resolve
 from kernmodel.source.load import load_kernel
 
 MACHINE = str(Path(__file__).parent / "recorded" / "milan-guest.yml")
@@ -161,6 +165,17 @@ def test_the_flags_of_a_run_are_those_it_was_compiled_with(recorded, monkeypatch
 
 
 @needs_gcc
+def test_assembly_that_was_given_was_compiled_with_no_flags(recorded, monkeypatch, tmp_path) -> None:
+    kernel = resolve("triad.c", "kernels", ".c", "kernel")
+    subprocess.run(["gcc", "-O2", "-S", "-o", tmp_path / "triad.s", kernel], check=True)
+    monkeypatch.setattr(host_kernels, "host_topology", lambda: HOST)
+    code = km.CodeOptions(asm=tmp_path / "triad.s")
+    measured = km.measure_kernel("triad.c", level="L1", code=code).answer
+    assert measured.flags == ()
+    assert "Compiled" not in render(kernels_report([measured]), Style())
+
+
+@needs_gcc
 def test_a_file_of_another_core_is_said_to_be_one(recorded) -> None:
     notes = {
         machine: [note.code for note in km.validate(machine, "triad.c", levels=["L1"], explain=None).answer.notes]
@@ -207,6 +222,7 @@ def test_loops_have_a_class(kernel: str, kind: str) -> None:
         (("-m", "nowhere.yml"), 1, "no such machine file"),
         (("-m", MACHINE, "--explain", "-3"), 2, "--explain"),
         (("-m", MACHINE, "nothing.c"), 1, "no such kernel"),
+        (("-m", "tx2", "triad.c"), 1, "the machine executes aarch64, this host x86-64"),
         (("-m", MACHINE, "triad.c", "--array-offset", "q=8"), 2, "has no array q; name one of b, c, a"),
     ],
 )

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from kernmodel.cli.main import main
-from kernmodel.errors import AssemblyError
+from kernmodel.errors import AssemblyError, InputError
 from kernmodel.isa import isa_of
 from kernmodel.measure import blocks
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.instructions import parallel_instances
+from kernmodel.measure.instructions import measure_instruction, parallel_instances
 
 
 def decoded(digits: str):
@@ -159,3 +159,11 @@ def test_bad_input_is_one_message(capsys) -> None:
     assert main(["measure", "block", "--hex", "4g"]) == 1
     assert main(["measure", "instruction", "fadd st,st"]) == 1
     assert "not set up" in capsys.readouterr().err
+    assert main(["measure", "instruction", "--hex", "4801d8", "--uarch", "ZEN3"]) == 1
+    assert "the table of ZEN3 has a row for each form of the code" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("form", "taken"), [("fadd", "faddp st,st"), ("imul r64,i8", "imul r64,r64,i8")])
+def test_a_form_that_the_assembler_takes_for_another_is_not_measured(form: str, taken: str) -> None:
+    with pytest.raises(InputError, match=f"takes it for {taken}"):
+        measure_instruction(None, form)  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ import pytest
 
 from kernmodel.errors import InputError, MeasurementError
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure import host_topology, kernels
+from kernmodel.measure import host, host_topology, kernels
 from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes, measure_bandwidths
-from kernmodel.measure.host import Buffer, Harness
+from kernmodel.measure.host import Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.samples import Brackets, Figure, Sample, counts
 from kernmodel.source.load import load_kernel
@@ -77,10 +77,11 @@ def test_arrays_begin_where_they_are_wanted() -> None:
     assert kernels.Conditions(array_offsets=(("b", 8),)).start(2, "b") % 64 == 8
 
 
-def test_of_long_samples_clock_and_switches_count() -> None:
+def test_of_long_samples_clock_and_the_time_of_others_count() -> None:
     brackets = Brackets(9600, 0.14, 0.19)
     assert counts(Sample(0, 10**8, (8350, 8400), (1190, 5000), (1600, 1600), 0), brackets)
-    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1), brackets)
+    assert counts(Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 8, 0.004), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1, 0.02), brackets)
     assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), (1600, 1600), 0), brackets)
     assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), (1600, 1600), 0), brackets)
 
@@ -98,6 +99,59 @@ def test_a_kernel_is_measured_until_two_times_agree(monkeypatch: pytest.MonkeyPa
     assert taken(7.3, 5.4, 6.3, 5.5, 1.0) == [7.3, 5.4, 6.3, 5.5]
     assert len(taken(1.0, 2.0, 4.0, 8.0, 16.0, 32.0)) == 5
     assert len(pauses) == 2 + 3 + 4
+
+
+def test_figures_that_differ_from_time_to_time_are_told() -> None:
+    def notes(*values: float) -> list[str]:
+        return [note.text for note in kernels._repetition_notes([Figure(v, v, v, 9, 0, v > 0) for v in values])]
+
+    assert notes(2.0, 1.0) == ["no two of 2 figures, some time apart, agree within 5%: 1 to 2 cycles an iteration"]
+    assert notes(2.0, 0.0) == ["no two of 2 figures, some time apart, agree within 5%: one alone is confirmed"]
+    assert notes(2.0) == notes(0.0, 0.0) == notes(2.0, 1.0, 2.0) == []
+
+
+def test_calls_of_seconds_are_measured_by_fewer_samples_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight samples a round of two seconds each: no second round was ever made, so that nothing was confirmed."""
+    rounds = [kernels.long_effort(kernels.EFFORT, seconds).samples for seconds in (0.01, 0.2, 2.0)]
+    assert rounds == [8, 6, 3]
+    clock = iter(range(0, 1000, 20))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    assert len(kernels.spaced(lambda: Figure(1.0, 1.0, 1.0, 9, 0, True))) == 1
+
+
+def test_a_figure_has_two_rounds_however_long_they_take() -> None:
+    class Slow(Harness):
+        """A child whose calls take ten seconds."""
+
+        def __init__(self) -> None:
+            self.processors, self._turn = (0,), 0
+            self._brackets = Brackets(9600, 0.14, 0.19)
+
+        def pin(self, processor: int) -> None: ...
+
+        def run(self, cases, samples, seconds=None, *, wait_ms=0):
+            return [Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 0)] * samples
+
+    figure = Slow().figure([Case(1)], lambda ends: ends[0], Effort(3, rounds=3, seconds=0.0))
+    assert figure.confirmed and figure.accepted == 6
+
+
+@on_host
+def test_the_program_that_measures_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    run = host._run
+    monkeypatch.setattr(host, "_run", lambda command, folder: (compiled.append(command[-1]), run(command, folder))[1])
+    for _ in range(3):
+        with Harness():
+            pass
+    assert sum(command.endswith("harness.c") for command in compiled) <= 1
+
+
+def test_that_index_arrays_hold_zeros_is_said() -> None:
+    assert [note.text for note in kernels._index_notes(load_kernel("gather.c", {}))] == [
+        "index arrays hold zeros: every access of x through them is of one element"
+    ]
+    assert list(kernels._index_notes(load_kernel("triad.c", {}))) == []
 
 
 @on_host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,11 +68,15 @@ def test_only_what_is_confirmed_becomes_a_row() -> None:
 
 
 def test_several_instructions_are_a_table() -> None:
-    several = InstructionMeasurements(
-        (measured("add r64,r64", GOOD, {"1 → 1": BAD, "2 → 1": GOOD}),), (Note("form-not-measured", "jmp is left out"),)
-    )
+    one = measured("add r64,r64", GOOD, {"1 → 1": BAD, "2 → 1": GOOD})
+    several = InstructionMeasurements((one,), (Note("form-not-measured", "jmp is left out"),))
     text = render(instructions_report(several), Style())
     assert "2 → 1: 1.00" in text and "1 → 1" not in text and "jmp is left out" in text
+    assert "2 GHz" in text and "1.0 %" in text and "beside" not in text
+    ports = replace(one, beside={"add r64,r64": GOOD, "imul r64,r64": BAD})
+    text = render(instructions_report(InstructionMeasurements((ports,), ())), Style())
+    assert "add r64,r64: +1.00" in text and "imul" not in text
+    assert "clock" not in render(instructions_report(InstructionMeasurements((), ())), Style())
     document = instructions_document(several)
     assert [one["value"] for one in document["instructions"][0]["latencies"]] == [None, 1.0]
 

@@ -294,6 +294,8 @@ def test_a_host_near_no_carried_machine_is_refused() -> None:
 def test_a_place_that_is_not_there_is_refused_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["machine", "probe", "-o", "nowhere/mine.yml"]) == 2
     assert "there is no directory nowhere" in capsys.readouterr().err
+    assert main(["machine", "probe", "--quick", "--thorough"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
 
 
 def test_several_cores_and_the_nearest_composition(monkeypatch: pytest.MonkeyPatch) -> None:

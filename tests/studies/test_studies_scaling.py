@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -264,6 +265,21 @@ def test_several_kernels_share_stages():
     both = [scaling(request("copy", machine), CodeRequest(), (1, 4), stages=stages) for machine in ("clx", "snb")]
     alone = [scaling(request("copy", machine), CodeRequest(), (1, 4)) for machine in ("clx", "snb")]
     assert [answer.rows for answer in both] == [answer.rows for answer in alone]
+
+
+def test_streams_of_fewer_cores_than_asked_about_tell_no_saturation():
+    """Of two cores of a guest only loads and copies were measured on both."""
+    machine = str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml")
+
+    def told(kernel, cores, **sizes):
+        answer = predict_ecm(request(kernel, machine, **sizes), CodeRequest(), cores)
+        return [note.text for note in answer.notes if note.code == "few-cores-bandwidth"]
+
+    (text,) = told("triad", (1, 2))
+    assert text.startswith("stream from memory was measured on 1 of 2 cores of a domain")
+    assert told("triad", ()) == told("triad", (1,)) == told("triad", (2,), N=500) == []
+    assert told("sum", (2,)) == []
+    assert "few-cores-bandwidth" in [note.code for note in scaling(request("triad", machine), CodeRequest(), ()).notes]
 
 
 def test_cores_that_the_machine_lacks():

@@ -13,7 +13,7 @@ from math import inf
 
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
-from kernmodel.binary.stopwatch import TimedRun, issue_alone, timed_run, too_short
+from kernmodel.binary.stopwatch import TimedRun, alone_in, timed_run, too_short
 from kernmodel.errors import InputError, MeasurementError, ToolError
 from kernmodel.isa.timing import CHAIN_CYCLES
 
@@ -50,7 +50,7 @@ def smallest_call(binary: str, function: str) -> tuple[float, float, str]:
 
 def _above(runs: Sequence[TimedRun]) -> tuple[float, float]:
     """The smallest undisturbed call, and by how many percent that of another run lies above it."""
-    alone = issue_alone(runs)
+    alone = alone_in(runs)
     calls = sorted(found for run in runs if (found := run.smallest(alone)) is not None)
     if len(calls) < 2 or not calls[0]:
         return 0.0, inf

@@ -5,8 +5,8 @@ in the function, reads the clock again and returns by the old return address: ev
 return is mispredicted, and arguments on the stack are where they were. Calls within a call (recursion) go through.
 
 Before and after each call a chain of dependent additions is timed, one cycle each on every core, which tells the core's
-clock in ticks of the time stamp counter; and a loop with a taken branch in each cycle, which takes longer where a
-sibling thread is awake.
+clock in ticks of the time stamp counter; and a loop with two loads and a taken branch in each cycle, which takes longer
+where a sibling thread is awake.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     _store(emitter, Register.RAX, data.ticks)
     emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.total), Register.RAX))
     _issue(emitter, data)
+    emitter.put(Instruction.create_reg_i32(Code.SHL_RM64_IMM8, Register.RAX, 32))
     emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.issue), Register.RAX))
     _chain(emitter, data, f"{body} after")
     _load(emitter, Register.RCX, data.calls)
@@ -156,11 +157,11 @@ def _chain(emitter: Emitter, data: TimedData, name: str) -> None:
 
 
 def _branches(emitter: Emitter) -> None:
-    """A function that makes `ecx` passes of two additions and a taken branch, at the beginning of the code, where it
+    """A function that makes `ecx` passes of two loads and a taken branch, at the beginning of the code, where it
     crosses no line. What it leaves in rax and rdx means nothing."""
     emitter.label("branches")
-    # add rax,1; add rdx,1; dec ecx; jne; ret
-    emitter.raw(bytes.fromhex("4883c001 4883c201 ffc9 75f4 c3"))
+    # mov rax,[rsp]; mov rdx,[rsp]; dec ecx; jne; ret
+    emitter.raw(bytes.fromhex("488b0424 488b1424 ffc9 75f4 c3"))
 
 
 def _issue(emitter: Emitter, data: TimedData) -> None:

@@ -3,7 +3,7 @@
  * A sample is the time of one call in ticks of the time stamp counter, between two readings of the core's clock (a chain
  * of dependent additions), of its issue (a loop with a taken branch in each cycle: a sibling thread that is awake shows
  * there) and of its loads (independent ones of one line: a sibling that mostly loads shows there), with the
- * number of context switches on the way. Nothing is judged here.
+ * number of context switches on the way and the share of the time in which others ran. Nothing is judged here.
  *
  * The process ends with its parent, and when standard input ends. It writes no file.
  */
@@ -146,6 +146,13 @@ static long switches(void)
     struct rusage usage;
     getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void reply(const char *text)
@@ -337,6 +344,7 @@ static int quiet_within(double *milliseconds)
 static void sample(long which, long repetitions, long argument)
 {
     uint64_t chain = chain_ticks(), issue = issue_ticks(), loads = load_ticks();
+    double wall = seconds(CLOCK_MONOTONIC), ran = seconds(CLOCK_THREAD_CPUTIME_ID);
     long before = switches();
     uint64_t start = ticks();
     running = 1;
@@ -344,11 +352,13 @@ static void sample(long which, long repetitions, long argument)
     running = 0;
     uint64_t taken = ticks() - start - overhead;
     long after = switches();
+    ran = seconds(CLOCK_THREAD_CPUTIME_ID) - ran;
+    wall = seconds(CLOCK_MONOTONIC) - wall;
     uint64_t loads_after = load_ticks(), issue_after = issue_ticks(), chain_after = chain_ticks();
     last_chain = chain_after;
-    printf("s %ld %lu %lu %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
+    printf("s %ld %lu %lu %lu %lu %lu %lu %lu %ld %.6f\n", which, (unsigned long)taken, (unsigned long)chain,
            (unsigned long)chain_after, (unsigned long)issue, (unsigned long)issue_after, (unsigned long)loads,
-           (unsigned long)loads_after, after - before);
+           (unsigned long)loads_after, after - before, wall > ran ? 1 - ran / wall : 0.0);
 }
 
 static void set_alarm(long seconds)
@@ -434,7 +444,7 @@ static int seal(void)
     static const unsigned allowed[] = {SYS_read,         SYS_write,     SYS_mmap,      SYS_munmap,     SYS_mprotect,
                                        SYS_rt_sigreturn, SYS_getrusage, SYS_setitimer, SYS_exit_group, SYS_rt_sigprocmask,
                                        SYS_brk,          SYS_fstat,     SYS_newfstatat, SYS_gettimeofday,
-                                       SYS_sched_setaffinity, SYS_madvise};
+                                       SYS_sched_setaffinity, SYS_madvise, SYS_clock_gettime};
     enum { ALLOWED = sizeof allowed / sizeof *allowed };
     struct sock_filter rules[2 * ALLOWED + 5];
     unsigned short n = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, fields, left, right, table
@@ -10,7 +11,7 @@ from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kernmodel.measure.model import (
         Bandwidths,
@@ -103,19 +104,22 @@ def instruction_report(measured: InstructionMeasurement) -> Blocks:
 
 def instructions_report(measured: InstructionMeasurements) -> Blocks:
     """Several instruction forms, a line each."""
+    beside = any(one.beside for one in measured.forms)
     columns = (
         left("form", "form"),
         right("reciprocal throughput", lambda one: confirmed(one.throughput)),
-        left("latencies", _latencies),
+        right("spread", lambda one: spread_text(one.throughput)),
         right("samples", lambda one: samples_text(one.throughput)),
+        left("latencies", lambda one: _confirmed_list(one.latencies, ".2f")),
+        *([left("one more beside four of", lambda one: _confirmed_list(one.beside, "+.2f"))] if beside else []),
     )
-    title = "Instruction forms, measured on this host (cycles)"
-    return (*table(title, columns, measured.forms), *notes_section(measured.notes))
+    clocks = sorted(one.clock_hz for one in measured.forms)
+    head = fields("Measured on this host", *([("clock", format_si(median(clocks), "Hz"))] if clocks else []))
+    return (*head, *table("Instruction forms (cycles)", columns, measured.forms), *notes_section(measured.notes))
 
 
-def _latencies(measured: InstructionMeasurement) -> str:
-    known = ((pair, figure) for pair, figure in measured.latencies.items() if figure.confirmed)
-    return ", ".join(f"{pair}: {figure.value:.2f}" for pair, figure in known)
+def _confirmed_list(figures: Mapping[str, Figure], form: str) -> str:
+    return ", ".join(f"{name}: {figure.value:{form}}" for name, figure in figures.items() if figure.confirmed)
 
 
 def bandwidth_report(measured: Bandwidths) -> Blocks:
@@ -156,7 +160,7 @@ def kernels_report(measured: Sequence[KernelMeasurement]) -> Blocks:
         left("pages", lambda one: "huge" if all(array.huge for array in one.arrays) else "4 KiB"),
     )
     notes = dict.fromkeys(note for one in measured for note in one.notes)
-    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags)))
+    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags))) if measured[0].flags else ()
     return (
         *table(f"{measured[0].name}, measured on this host", columns, measured),
         *flags,

@@ -523,6 +523,7 @@ class Stages:
         return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass), find)
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
+        from kernmodel.models.bandwidths import few_cores_notes
         from kernmodel.models.domain_memory import elsewhere_notes
         from kernmodel.models.ecm import Elsewhere, predict
         from kernmodel.models.pages import in_pages
@@ -565,6 +566,8 @@ class Stages:
             return predictions[active]
 
         prediction = predict_at(cores)
+        memory = prediction.transfers[-1]
+        drawn = memory.bandwidth if memory.bytes else None
         notes = (
             *self._sharing_notes(case, shared, layout),
             *told,
@@ -575,6 +578,7 @@ class Stages:
             *unsure,
             *prediction.notes,
             *page_notes,
+            *few_cores_notes(machine, drawn, max((cores, *scaling_cores))),
             *elsewhere_notes(machine, declared_bytes(method.nest, case.sizes)),
             *left_out_notes(machine, incore),
             *aliasing_notes(places, incore, elsewhere, loop.file),

@@ -47,6 +47,9 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
             todo = "give the pack of JSON lines: integer ports, dividers and memory units come from other inputs"
             raise InstructionTableError(f"{name} is not imported from XML", where=str(path), todo=todo)
         return intel_table(path, name, read_xml(path, name))
+    if path.is_file() and ".jsonl" not in path.suffixes:
+        what = "is neither a file of uops.info (.xml, .jsonl, .jsonl.gz) nor what ibench or asmbench printed"
+        raise InstructionTableError(what, where=str(path), todo="give one of these")
     if name in known_microarchitectures() and not (table := Path(load_parameters(name).table)).is_absolute():
         name = table.stem  # Cascade Lake shares Skylake-X's
     core, recipe = zen_cores().get(name), recipes().get(name)
