@@ -454,11 +454,14 @@ class _Builder:
         last = first + len(ports.compute) - 1
         reads: dict[int, list[Outside]] = {number: [] for number in range(first, last + 1)}
         inside: dict[int, list[Inside]] = {number: [] for number in range(first, last + 1)}
+        merged = self._merged
         for (_, source), extra in zip(sources, late, strict=True):
             if extra < 0:
                 continue
             stage = next((k for k, level in enumerate(levels) if extra >= level), None)
-            readers = [(last, extra), *((n, 0) for n in range(first + len(levels), last))]
+            readers = [(last, extra)]
+            if source != merged:
+                readers += ((n, 0) for n in range(first + len(levels), last))
             for number, wait in readers if stage is None else [(first + stage, extra - levels[stage])]:
                 _append(source, int(wait), reads[number], inside[number])
         for stage, level in enumerate(levels):
@@ -547,18 +550,38 @@ class _Builder:
         self.uops.append(Uop("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
         return (Inside(len(self.uops) - 1, 0),)
 
+    @property
+    def _merged(self) -> Outside | None:
+        """The vector that what a gather loads is merged into when all of it is there; None for other instructions."""
+        isa = isa_of(self.instruction.isa)
+        gathers = isa.element_bytes(self.instruction) and self.loads
+        merged = self.instruction.operands[0].register if gathers else None
+        return Outside(merged, 0) if merged else None
+
     def _loaded_only(self, sources: Sequence[Source], loaded: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
-        """What targets wait for where nothing computes: the loads, which also wait for what they merge with."""
-        merged = tuple(source for _, source in sources if isinstance(source, Outside))
+        """What targets wait for where nothing computes: the loads, which also wait for what they merge with, but for
+        the vector that a gather merges into."""
+        last = self._merged
+        merged = tuple(source for _, source in sources if isinstance(source, Outside) and source != last)
         for number, uop in enumerate(self.uops):
             if uop.role == "load":
                 self.uops[number] = uop._replace(reads=uop.reads + merged)
-        return {
+        found = {
             target: tuple(
                 Inside(s.uop, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
             )
             for target, _, _ in self.targets
         }
+        if last is None:
+            return found
+        for target, waits in found.items():
+            if clears_mask(self.instruction, target):
+                found[target] = ()
+                continue
+            reads = (Outside(last.resource, int(self._cycles("0", target))),)
+            found[target] = (Inside(len(self.uops), 0),)
+            self.uops.append(Uop("value", (), 0, 0, 0, 0, reads, waits))
+        return found
 
     def _add_stores(
         self, ports: _Ports, sources: Sequence[Source], given: dict[str, tuple[Inside, ...]]
