@@ -169,6 +169,21 @@ def test_a_gap_in_the_addresses_does_not_stop_the_predecoder() -> None:
     assert simulate(found).cycles_per_pass == 2
 
 
+@pytest.mark.parametrize(("arch", "uica"), [("SKL", 1.5), ("HSW", 2.0), ("SNB", 2.0)])
+def test_a_shift_gives_the_register_without_the_flags_that_it_may_keep(arch: str, uica: float) -> None:
+    """lea esi,[rdx+rbp-1]; sar esi,cl; test esi,esi: no pass waits for an earlier one. All µops of the shift waited for
+    the flags, and the register for all µops: 3 cycles a pass."""
+    row = rows_of(bytes.fromhex("d3fe"), arch)[0]
+    assert row is not None
+    assert row.latencies["F", "0"] == 0
+    code = "8d742aff d3fe 85f6"
+    analyser = Analyser(modelled_core(load_parameters(arch)))
+    instructions = decode_bytes(bytes.fromhex(code)).instructions
+    bounds = bounds_of(instructions, rows_of(bytes.fromhex(code), arch), analyser, "unrolled", 0)
+    assert bounds.components["precedence"] == 0
+    assert bounds.prediction == pytest.approx(uica, abs=0.02)
+
+
 def test_locked_instructions_wait_for_each_other() -> None:
     code = "f0ff07 ffc9 75f9"  # lock inc dword [rdi]; dec ecx; jne
     (row, *_) = rows_of(bytes.fromhex(code), "SKL")

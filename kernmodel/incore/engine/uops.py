@@ -17,6 +17,7 @@ from kernmodel.incore.dependences.data_flow import (
     clears_mask,
     is_eliminated_move,
     is_idiom,
+    is_independent,
     is_simple_load,
     latency_of,
     operand_key,
@@ -454,13 +455,13 @@ class _Builder:
         last = first + len(ports.compute) - 1
         reads: dict[int, list[Outside]] = {number: [] for number in range(first, last + 1)}
         inside: dict[int, list[Inside]] = {number: [] for number in range(first, last + 1)}
-        merged = self._merged
-        for (_, source), extra in zip(sources, late, strict=True):
+        merged, apart = self._merged, self._apart(sources) if last > first + len(levels) else {}
+        for (key, source), extra in zip(sources, late, strict=True):
             if extra < 0:
                 continue
             stage = next((k for k, level in enumerate(levels) if extra >= level), None)
             readers = [(last, extra)]
-            if source != merged:
+            if source != merged and key not in apart:
                 readers += ((n, 0) for n in range(first + len(levels), last))
             for number, wait in readers if stage is None else [(first + stage, extra - levels[stage])]:
                 _append(source, int(wait), reads[number], inside[number])
@@ -478,11 +479,26 @@ class _Builder:
         numbers = self._results_of(range(first + len(levels), last + 1))
         if len(ports.compute) == 1:
             self._mark_third(first)
-        among = None if exact else sources
-        return {
-            t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
-            for t, own in least.items()
-        }
+        given: dict[str, tuple[Inside, ...]] = {}
+        for target, cycles in least.items():
+            without = {key for key, targets in apart.items() if target in targets}
+            among = None if exact else [source for source in sources if source[0] not in without]
+            ends = [number for number in numbers if number != last] if without else numbers
+            cleared = clears_mask(self.instruction, target)
+            given[target] = () if cleared else self._result(target, cycles, ends, among)
+        return given
+
+    def _apart(self, sources: Sequence[Source]) -> dict[str, frozenset[str]]:
+        """Sources that only some of the targets wait for, with those that do not: shifts by `cl` give the register
+        without the flags, which the last of their µops merges."""
+        flows = self.core.flows
+        found: dict[str, frozenset[str]] = {}
+        for key, source in sources:
+            if isinstance(source, Outside) and flows:
+                free = [t for t, *_ in self.targets if is_independent(self.instruction, self.row, key, t, flows)]
+                if 0 < len(free) < len(self.targets):
+                    found[key] = frozenset(free)
+        return found
 
     def _results_of(self, stage: range) -> tuple[int, ...]:
         """The µops of the last stage that results wait for: all, or where schedulers belong to ports and the throughput
