@@ -184,6 +184,25 @@ def test_a_shift_gives_the_register_without_the_flags_that_it_may_keep(arch: str
     assert bounds.prediction == pytest.approx(uica, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("arch", "code", "latency"),
+    [
+        ("SKL", "c4e27d02c0", 3),  # vphaddd ymm0,ymm0,ymm0: two shuffles of port 5 and an addition
+        ("HSW", "c4e27d47c0", 2),  # vpsllvd ymm0,ymm0,ymm0
+        ("HSW", "c4e37d4bc000", 2),  # vblendvpd ymm0,ymm0,ymm0,ymm0
+        ("ZEN4", "62f1fd29100f", 1),  # vmovupd ymm1{k1},[rdi]: its load waited for what it merges into, 6 cycles
+    ],
+)
+def test_a_chain_of_one_instruction_takes_the_latency_of_its_row(arch: str, code: str, latency: int) -> None:
+    """What siblings cost a µop is in the row, which was measured with them; they were counted once more."""
+    data = bytes.fromhex(8 * code + "ffc9 0f85") + (-(8 * len(bytes.fromhex(code)) + 8)).to_bytes(
+        4, "little", signed=True
+    )
+    analyser = Analyser(modelled_core(load_parameters(arch)))
+    found = bounds_of(decode_bytes(data).instructions, rows_of(data, arch), analyser, "loop", 0)
+    assert found.components["pipeline"] / 8 == pytest.approx(latency, rel=0.05)
+
+
 def test_locked_instructions_wait_for_each_other() -> None:
     code = "f0ff07 ffc9 75f9"  # lock inc dword [rdi]; dec ecx; jne
     (row, *_) = rows_of(bytes.fromhex(code), "SKL")
