@@ -32,6 +32,15 @@ def test_an_exact_row_is_as_uops_info_gives_it() -> None:
     assert row.source.startswith("uops.info")
 
 
+@pytest.mark.parametrize("core", ["SNB", "IVB"])
+@pytest.mark.parametrize("code", ["f3480fbcd2", "f3480fbc16"])  # tzcnt rdx,rdx; tzcnt rdx,[rsi]
+def test_cores_without_tzcnt_execute_bsf(core: str, code: str) -> None:
+    """They ignore its prefix, and gcc writes it for all x86-64: it counted nothing."""
+    row, older = known(code, core), known(code[2:], core)
+    assert (row.ports, row.latencies, row.default_latency) == (older.ports, older.latencies, older.default_latency)
+    assert "bsf" in row.source
+
+
 def test_scalar_division_occupies_the_divider() -> None:
     assert PortUse(("0DV",), 4) in known("c5f35ec2").ports  # vdivsd; OSACA has no pressure for it
     assert PortUse(("FP3DV",), 4.5) in known("c5f35ec2", "ZEN").ports

@@ -169,6 +169,40 @@ def test_a_gap_in_the_addresses_does_not_stop_the_predecoder() -> None:
     assert simulate(found).cycles_per_pass == 2
 
 
+@pytest.mark.parametrize(("arch", "uica"), [("SKL", 1.5), ("HSW", 2.0), ("SNB", 2.0)])
+def test_a_shift_gives_the_register_without_the_flags_that_it_may_keep(arch: str, uica: float) -> None:
+    """lea esi,[rdx+rbp-1]; sar esi,cl; test esi,esi: no pass waits for an earlier one. All µops of the shift waited for
+    the flags, and the register for all µops: 3 cycles a pass."""
+    row = rows_of(bytes.fromhex("d3fe"), arch)[0]
+    assert row is not None
+    assert row.latencies["F", "0"] == 0
+    code = "8d742aff d3fe 85f6"
+    analyser = Analyser(modelled_core(load_parameters(arch)))
+    instructions = decode_bytes(bytes.fromhex(code)).instructions
+    bounds = bounds_of(instructions, rows_of(bytes.fromhex(code), arch), analyser, "unrolled", 0)
+    assert bounds.components["precedence"] == 0
+    assert bounds.prediction == pytest.approx(uica, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arch", "code", "latency"),
+    [
+        ("SKL", "c4e27d02c0", 3),  # vphaddd ymm0,ymm0,ymm0: two shuffles of port 5 and an addition
+        ("HSW", "c4e27d47c0", 2),  # vpsllvd ymm0,ymm0,ymm0
+        ("HSW", "c4e37d4bc000", 2),  # vblendvpd ymm0,ymm0,ymm0,ymm0
+        ("ZEN4", "62f1fd29100f", 1),  # vmovupd ymm1{k1},[rdi]: its load waited for what it merges into, 6 cycles
+    ],
+)
+def test_a_chain_of_one_instruction_takes_the_latency_of_its_row(arch: str, code: str, latency: int) -> None:
+    """What siblings cost a µop is in the row, which was measured with them; they were counted once more."""
+    data = bytes.fromhex(8 * code + "ffc9 0f85") + (-(8 * len(bytes.fromhex(code)) + 8)).to_bytes(
+        4, "little", signed=True
+    )
+    analyser = Analyser(modelled_core(load_parameters(arch)))
+    found = bounds_of(decode_bytes(data).instructions, rows_of(data, arch), analyser, "loop", 0)
+    assert found.components["pipeline"] / 8 == pytest.approx(latency, rel=0.05)
+
+
 def test_locked_instructions_wait_for_each_other() -> None:
     code = "f0ff07 ffc9 75f9"  # lock inc dword [rdi]; dec ecx; jne
     (row, *_) = rows_of(bytes.fromhex(code), "SKL")

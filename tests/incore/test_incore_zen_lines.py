@@ -32,6 +32,21 @@ def test_a_load_across_lines_takes_both_pipes_in_the_cycle_behind_it(case: str) 
     assert found.prediction == pytest.approx(measured, rel=0.06)
 
 
+_STORES_8_BYTES_OFF = "c5fc1104074883c0204839c875f2"  # vmovups [rdi+rax],ymm0; add rax,32; cmp rax,rcx; jne
+
+
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+@pytest.mark.parametrize("code", [LOOPS["two of five"][0], _STORES_8_BYTES_OFF])
+def test_no_prediction_is_below_the_throughput_bound_of_accesses_across_lines(core: str, code: str) -> None:
+    """The bound of the ports knew nothing of them: TP 3.00, the prediction 2.99 \"by the scheduling of µops\"."""
+    settings = Settings(notion="loop", places=Places(base=8))
+    loop = block_of_bytes(bytes.fromhex(code), file="x")
+    found = analyse_block(loop, Core.open(core, settings), settings)
+    ports = next(part.cycles for part in found.components if part.name == "ports")
+    assert found.prediction >= found.throughput == ports
+    assert found.bound_by == "throughput"
+
+
 _EIGHT = (
     "c5fc1006c5fc104e20c5fc105640c5fc105e60c5fc10a680000000c5fc10aea0000000c5fc10b6c0"
     "000000c5fc10bee00000004881c6000100004839fe75c1"

@@ -17,14 +17,13 @@ from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import Syntax, carrier_text
 from kernmodel.incore.dependences.graph import Graph, synchronised
-from kernmodel.incore.dependences.line_splits import AT_LINES, Places, passes_of
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
     DEPENDENCES,
     NOTHING,
-    PHASES,
     REASONS,
     WHOLE,
     Totals,
@@ -92,40 +91,22 @@ class Bounds:
 
     @property
     def uses(self) -> Uses:
-        """Per instruction, its port usage after elimination and fusion, and with what loads across lines take."""
-        templates, longer = self.block.templates, self._longer_loads()
+        """Per instruction, its port usage after elimination and fusion, and with what accesses across lines take."""
+        templates = self.block.templates
         shares = self.block.look.splits or (0.0,) * len(templates)
         owned = (self.fused.get(number, own) for number, own in enumerate(templates))
         found = [_uses(own, share) for own, share in zip(owned, shares, strict=True)]
-        for number, (pipes, share) in longer.items():
-            own = found[number]
-            found[number] = tuple([_longer(use, share) if pipes.issuperset(use.ports) else use for use in own])
         for number, pair in self.fused.items():
             if pair.keeps_ports:  # told of the branch, as where it keeps its own
                 found[number : number + 2] = [(), found[number]]
         return tuple(found)
-
-    def _longer_loads(self) -> dict[int, tuple[frozenset[str], float]]:
-        """By instruction, the load pipes and the share of the passes in which a load keeps one a cycle longer, on cores
-        where they do by their addresses."""
-        pipeline = self.analyser.core.pipeline
-        if pipeline is None or pipeline.memory.lines is None:
-            return {}
-        pipes = frozenset().union(*pipeline.memory.load_ports)
-        accesses = self.block.look.accesses
-        passes = {own.instruction: passes_of(own.load_low, own.load_high) for own in accesses}
-        return {number: (pipes, of.bit_count() / PHASES) for number, of in passes.items() if of}
-
-
-def _longer(use: PortUse, cycles: float) -> PortUse:
-    return PortUse(use.ports, use.cycles + cycles)
 
 
 def _uses(own: Template | Pair, share: float) -> tuple[PortUse, ...]:
     if not share:
         return own.uses
     both = zip(own.uses, own.splits, strict=True)
-    return tuple([_longer(use, share * split) if split else use for use, split in both])
+    return tuple([PortUse(use.ports, use.cycles + share * split) if split else use for use, split in both])
 
 
 def bounds_of(

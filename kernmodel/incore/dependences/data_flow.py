@@ -221,7 +221,7 @@ def _result(
     for source, resource in sources:
         if not source or instant:
             waits.setdefault(resource, 0.0)
-        elif not _independent(instruction, row, source, key, figures):
+        elif not is_independent(instruction, row, source, key, figures):
             waits[resource] = max(waits.get(resource, 0.0), latency_of(row, source, key))
     fed = [latency_of(row, load.key, key) for load in loads]
     if not sources and not loads and row is not None and not is_idiom(instruction, row):
@@ -240,7 +240,7 @@ def clears_mask(instruction: Instruction, target: str) -> bool:
     return instruction.has_mask and target in instruction.implicit_writes
 
 
-def _independent(
+def is_independent(
     instruction: Instruction, row: InstructionData | None, source: str, target: str, figures: DataFlowFigures
 ) -> bool:
     """Whether the result was measured not to wait for the source: 0 cycles where the instruction executes.

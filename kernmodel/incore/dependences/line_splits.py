@@ -367,6 +367,7 @@ def halves(passes: int) -> tuple[int, int]:
     return low - (low >> 31 << 32), high - (high >> 31 << 32)
 
 
-def passes_of(low: int, high: int) -> int:
-    """The passes of which `halves` makes these."""
-    return low & 0xFFFFFFFF | (high & 0xFFFFFFFF) << 32
+def share_of_passes(access: Access) -> float:
+    """The share of the passes in which a load, or a store that loads nothing, takes longer."""
+    load, store = (access.load_low, access.load_high), (access.store_low, access.store_high)
+    return sum((half & 0xFFFFFFFF).bit_count() for half in (load if any(load) else store)) / PHASES

@@ -18,6 +18,7 @@ from kernmodel.incore.dependences.line_splits import (
     Places,
     may_split,
     placed_accesses,
+    share_of_passes,
     slow_accesses,
     split_loads,
 )
@@ -231,6 +232,7 @@ class Analyser:
             return block
         shares = split_loads(block.addresses.accesses(), self.core.parameters.loads, places) if splits else {}
         accesses = _slow_accesses(block, lines, places) if slow and lines else ()
+        shares |= {own.instruction: share_of_passes(own) for own in accesses}
         if placed:
             accesses = placed_accesses(
                 block.addresses.accesses(), self.core.parameters.loads, places, crossing=bool(self.core.splits)

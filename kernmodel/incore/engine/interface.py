@@ -37,7 +37,8 @@ class Look(NamedTuple):
             macro-fuse, wherever the block stands.
         places: where instructions start, in bytes from the first; empty where each follows the one before.
         links: which stores feed which loads; simulated_links: by the policy of the pipeline.
-        splits: per instruction, the share of passes in which its load crosses lines; empty if none does.
+        splits: per instruction, the share of passes in which its access takes longer, as across lines; empty if none
+            does.
         accesses: what becomes of loads and stores by their addresses.
     """
 

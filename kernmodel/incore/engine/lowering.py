@@ -40,7 +40,7 @@ class Template(NamedTuple):
         traits, times: its numbers.
         flow: its data flow. uops: None for an unknown instruction, and on cores without a simulation.
         uses: its port usage after elimination; masks: the ports of each use, as bits; splits: by how many cycles each
-            use grows where the load crosses lines.
+            use grows in a pass in which the access takes longer, as across lines.
         jumps: mnemonics that it macro-fuses with.
         registers: the resources that it names.
     """
@@ -121,7 +121,7 @@ class Lowering:
             uops=uops,
             uses=uses,
             masks=self._masks(uses),
-            splits=split_cycles(uses, instruction, self.core.splits),
+            splits=self._splits(uses, instruction),
             jumps=jumps,
             registers=registers,
         )
@@ -144,7 +144,17 @@ class Lowering:
         if pipeline is not None:
             uops = uops_of(first.instruction, first.row, branch.row, pipeline, self.core.switches)
         masks = self._masks(uses)
-        return Pair(uops, uses, masks, split_cycles(uses, first.instruction, self.core.splits), first.registers, keeps)
+        return Pair(uops, uses, masks, self._splits(uses, first.instruction), first.registers, keeps)
+
+    def _splits(self, uses: Sequence[PortUse], instruction: Instruction) -> tuple[float, ...]:
+        """By how many cycles each use grows in a pass in which the access takes longer: on cores that tell loads and
+        stores apart by their addresses, one of the pipe of the load, or of the store where nothing is loaded."""
+        memory = self.core.pipeline and self.core.pipeline.memory
+        if not memory or memory.lines is None:
+            return split_cycles(uses, instruction, self.core.splits)
+        loads = any(reference.read for reference in instruction.memory)
+        pipes = frozenset[str]().union(*(memory.load_ports if loads else memory.store_data_ports))
+        return tuple([float(bool(instruction.memory) and pipes.issuperset(use.ports)) for use in uses])
 
     def _traits(
         self, instruction: Instruction, row: InstructionData | None, flow: DataFlow, registers: int

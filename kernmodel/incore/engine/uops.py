@@ -17,6 +17,7 @@ from kernmodel.incore.dependences.data_flow import (
     clears_mask,
     is_eliminated_move,
     is_idiom,
+    is_independent,
     is_simple_load,
     latency_of,
     operand_key,
@@ -454,11 +455,14 @@ class _Builder:
         last = first + len(ports.compute) - 1
         reads: dict[int, list[Outside]] = {number: [] for number in range(first, last + 1)}
         inside: dict[int, list[Inside]] = {number: [] for number in range(first, last + 1)}
-        for (_, source), extra in zip(sources, late, strict=True):
+        merged, apart = self._gathered, self._apart(sources) if last > first + len(levels) else {}
+        for (key, source), extra in zip(sources, late, strict=True):
             if extra < 0:
                 continue
             stage = next((k for k, level in enumerate(levels) if extra >= level), None)
-            readers = [(last, extra), *((n, 0) for n in range(first + len(levels), last))]
+            readers = [(last, extra)]
+            if source != merged and key not in apart:
+                readers += ((n, 0) for n in range(first + len(levels), last))
             for number, wait in readers if stage is None else [(first + stage, extra - levels[stage])]:
                 _append(source, int(wait), reads[number], inside[number])
         for stage, level in enumerate(levels):
@@ -472,21 +476,30 @@ class _Builder:
             data = self.busy[1]
             waits = (tuple(reads[number]), tuple(inside[number]))
             self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, blocks=self._blocked(own)))
-        numbers = self._results_of(range(first + len(levels), last + 1))
         if len(ports.compute) == 1:
             self._mark_third(first)
-        among = None if exact else sources
-        return {
-            t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
-            for t, own in least.items()
-        }
+        # one µop gives the result: what its siblings cost it is in the latency, which was measured beside them
+        end = last if merged or any(extra > 0 for extra in late) else first + len(levels)
+        given: dict[str, tuple[Inside, ...]] = {}
+        for target, cycles in least.items():
+            without = {key for key, targets in apart.items() if target in targets}
+            among = None if exact else [source for source in sources if source[0] not in without]
+            own_end = first + len(levels) if without else end
+            cleared = clears_mask(self.instruction, target)
+            given[target] = () if cleared else self._result(target, cycles, own_end, among)
+        return given
 
-    def _results_of(self, stage: range) -> tuple[int, ...]:
-        """The µops of the last stage that results wait for: all, or where schedulers belong to ports and the throughput
-        was measured one that its own siblings do not keep waiting, since the measured latency holds what they cost."""
-        if self.row.throughput is not None and self.core.by_port:
-            return (stage[0],)
-        return (stage[-1], *stage[:-1])
+    def _apart(self, sources: Sequence[Source]) -> dict[str, frozenset[str]]:
+        """Sources that only some of the targets wait for, with those that do not: shifts by `cl` give the register
+        without the flags, which the last of their µops merges."""
+        flows = self.core.flows
+        found: dict[str, frozenset[str]] = {}
+        for key, source in sources:
+            if isinstance(source, Outside) and flows:
+                free = [t for t, *_ in self.targets if is_independent(self.instruction, self.row, key, t, flows)]
+                if 0 < len(free) < len(self.targets):
+                    found[key] = frozenset(free)
+        return found
 
     def _blocked(self, own: tuple[str, ...]) -> str | None:
         """The port whose path brings the result of a µop."""
@@ -533,32 +546,52 @@ class _Builder:
             return None
         return next((n for n, own in enumerate(ports.compute, first) if own == self.core.ports[:1]), first)
 
-    def _result(
-        self, target: str, least: float, numbers: Sequence[int], sources: Sequence[Source] | None
-    ) -> tuple[Inside, ...]:
-        """What a target waits for: all µops of the last stage, where it is long enough for more than one."""
-        waits = tuple(Inside(number, int(least)) for number in (numbers if least > 1 else numbers[:1]))
+    def _result(self, target: str, least: float, number: int, sources: Sequence[Source] | None) -> tuple[Inside, ...]:
+        """What a target waits for: a µop of the last stage; `sources` where its latencies are not those of the µops."""
+        inside = [Inside(number, int(least))]
         if sources is None:
-            return waits
+            return tuple(inside)
         reads: list[Outside] = []
-        inside = list(waits)
         for key, source in sources:
             _append(source, int(self._cycles(key, target)), reads, inside)
         self.uops.append(Uop("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
         return (Inside(len(self.uops) - 1, 0),)
 
+    @property
+    def _merged(self) -> Outside | None:
+        """The register that loaded data are merged into at the end; None where they overwrite a whole one."""
+        merging = (o.register for o in self.instruction.operands[:1] if o.register and o.read and o.written)
+        register = next(merging, None) if self.loads else None
+        return None if register is None else Outside(register, 0)
+
+    @property
+    def _gathered(self) -> Outside | None:
+        """What a gather merges into; None for other instructions, some of whose loads are operands."""
+        return self._merged if isa_of(self.instruction.isa).element_bytes(self.instruction) else None
+
     def _loaded_only(self, sources: Sequence[Source], loaded: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
-        """What targets wait for where nothing computes: the loads, which also wait for what they merge with."""
-        merged = tuple(source for _, source in sources if isinstance(source, Outside))
+        """What targets wait for where nothing computes: the loads, which wait for masks, and what they merge into."""
+        last = self._merged
+        merged = tuple(source for _, source in sources if isinstance(source, Outside) and source != last)
         for number, uop in enumerate(self.uops):
             if uop.role == "load":
                 self.uops[number] = uop._replace(reads=uop.reads + merged)
-        return {
+        found = {
             target: tuple(
                 Inside(s.uop, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
             )
             for target, _, _ in self.targets
         }
+        if last is None:
+            return found
+        for target, waits in found.items():
+            if clears_mask(self.instruction, target):
+                found[target] = ()
+                continue
+            reads = (Outside(last.resource, int(self._cycles("0", target))),)
+            found[target] = (Inside(len(self.uops), 0),)
+            self.uops.append(Uop("value", (), 0, 0, 0, 0, reads, waits))
+        return found
 
     def _add_stores(
         self, ports: _Ports, sources: Sequence[Source], given: dict[str, tuple[Inside, ...]]

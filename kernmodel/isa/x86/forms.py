@@ -2,7 +2,7 @@
 
 The candidates for a form without a row come in the order of growing doubt: another spelling of the same form; the same
 operation with another width of an immediate, a byte register or a memory operand; an unmasked, unbroadcast or VEX form
-for an EVEX one.
+for an EVEX one; what older processors take the encoding for.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _IMMEDIATES = ("i8", "i32", "i16", "i64")
 _HIGH_BYTE_ENCODINGS = frozenset({"rsp", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"})
 """Registers whose low byte has the number that names ah, ch, dh or bh without REX (Intel SDM vol. 2, table 2-2)."""
 _SYNONYMS = {"sal": "shl", "movabs": "mov", "endbr64": "nop", "fnop": "nop", "retn": "ret", "wait": "fwait"}
+_OLDER_MEANINGS = {"tzcnt": "bsf", "lzcnt": "bsr"}
+"""What processors without BMI1 or LZCNT, which ignore the prefix, take them for (Intel SDM vol. 2)."""
 _EVEX_NAMES = pattern(r"(v\w+?)(8|16|32|64|32x4|64x2|32x8|64x4)$")
 _EVEX_TO_VEX = {"vpandd": "vpand", "vpandq": "vpand", "vpandnd": "vpandn", "vpandnq": "vpandn", "vpord": "vpor"}
 _EVEX_TO_VEX |= {"vporq": "vpor", "vpxord": "vpxor", "vpxorq": "vpxor", "vextractf64x2": "vextractf128"}
@@ -80,6 +82,8 @@ def _relatives(mnemonic: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, str
     yield from ((_join(mnemonic, other), "low-byte form") for other in _replaced(kinds, ("r8h",), ("r8",)))
     yield from ((_join(mnemonic, other), "other memory width") for other in _replaced(kinds, _SIZES, _SIZES))
     yield from _evex_relatives(mnemonic, kinds)
+    if mnemonic in _OLDER_MEANINGS:
+        yield _join(_OLDER_MEANINGS[mnemonic], kinds), "what it is without its extension: the row"
 
 
 def _evex_relatives(mnemonic: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, str]]:

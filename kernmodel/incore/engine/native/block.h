@@ -41,7 +41,7 @@ typedef struct {
     const int32_t *places; /* where instructions start, NULL where each follows the one before */
     const InstructionUops **pairs; /* by instruction, the µops of it and the branch behind it, NULL where they do not fuse */
     const Access **accesses; /* by instruction, NULL where there is nothing to say */
-    const double *split;   /* by instruction, the share of passes in which its load crosses lines; NULL for none */
+    const double *split;   /* by instruction, the share of passes in which its access takes longer; NULL for none */
     Links links, simulated_links;
     Arena *arena;
 

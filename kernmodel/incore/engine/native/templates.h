@@ -11,7 +11,7 @@
 #include "arena.h"
 #include "layout.h"
 
-/* `split`: by how much the cycles grow for each pass in which the load crosses lines. */
+/* `split`: by how much the cycles grow for each pass in which the access takes longer, as across lines. */
 typedef struct { int32_t mask, divides; double cycles, split; } Use;
 
 typedef struct { int32_t count; const Use *uses; } Uses;
