@@ -22,10 +22,11 @@ enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED };
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `slow`: passes in which its
+   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none: `rotating` are its ports, `gap` as in Core; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `slow`: passes in which its
    data path is kept one cycle longer. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, choice;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice;
+    uint32_t rotating;
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
@@ -89,7 +90,6 @@ typedef struct {
     uint32_t *loads_of, loads, loads_room; /* of a slot, a byte for each set of ports that alone executes them; dispatched in
                                               this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
-    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], turn_behind[GROUPS][PORTS]; /* ports; how many; whose turn is next */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
@@ -609,23 +609,23 @@ static int32_t first_from(uint32_t ports, int32_t port)
 }
 
 /* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
-   it may also go to one that is not in the rotation; -1 where no scheduler has room. */
-INLINE int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
+   it may also go to one that is not in the rotation; -1 where no scheduler has room. The turn is behind the last one. */
+INLINE int32_t port_in_rotation(Sim *s, const Op *m)
 {
-    const Core *c = s->core;
-    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & (uint32_t)c->rotating[group];
+    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & m->rotating;
     if (!able)
         return -1;
-    int32_t least = __builtin_ctz(able);
-    for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        least = s->counters[port] < s->counters[least] ? port : least;
+    int32_t chosen = in_turn ? first_from(in_turn, s->turn[m->rotation]) : __builtin_ctz(able);
+    if (s->counters[chosen] >= m->gap) { /* else nothing is fewer by the gap */
+        int32_t least = __builtin_ctz(able);
+        for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
+            const int32_t port = __builtin_ctz(rest);
+            least = s->counters[port] < s->counters[least] ? port : least;
+        }
+        chosen = s->counters[chosen] - s->counters[least] >= m->gap ? least : chosen;
     }
-    const int32_t next = in_turn ? first_from(in_turn, s->rotation[group][s->turn[group]]) : least;
-    const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
-    const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
-    if (c->rotating[group] >> chosen & 1)
-        s->turn[group] = s->turn_behind[group][chosen];
+    if (m->rotating >> chosen & 1)
+        s->turn[m->rotation] = chosen + 1;
     return chosen;
 }
 
@@ -697,7 +697,7 @@ INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
     if (m->choice == LEAST_USED)
         return least_used(s->counters, (uint32_t)m->ports & s->with_room);
     if (m->choice == IN_ROTATION)
-        return port_in_rotation(s, m, m->rotation);
+        return port_in_rotation(s, m);
     if (m->choice == OF_SLOTS)
         return port_of_slot(s, m, slot);
     if (m->choice == BEHIND_QUEUE)
@@ -1123,9 +1123,9 @@ static void decode(Sim *s, int64_t queued)
 
 /* Whether the queue has no room for the line of code of a unit: it holds what is left of a few, those of each pass for
    themselves. What begins in one line and ends in the next one belongs to both. */
-INLINE int without_line(Sim *s, const FetchUnit *unit)
+static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
 {
-    if (!s->core->queued_lines || s->entries_delivered == s->entries_issued)
+    if (delivered == s->entries_issued)
         return 0;
     while (s->oldest_until <= s->entries_issued) {
         if (++s->unit_oldest == s->core->units) {
@@ -1145,36 +1145,41 @@ static void fetch_line(Sim *s, int64_t queued)
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
     const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
-    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES;
+    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = c->queued_lines;
     const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
-    int32_t room = s->spare + c->dsb_width, begun = 0;
+    int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = first + s->opened; /* the first line that is not */
+    int64_t delivered = s->entries_delivered;
     s->spare = 0;
     while (room > 0) {
-        if (passes && begun && unit == s->units && !s->unit_part)
-            break;
-        if (lines && (unit->line - first >= s->opened || without_line(s, unit))) {
-            s->spare = !c->queued_lines ? 0 : room < c->dsb_width ? room : c->dsb_width;
+        if (lines && (unit->line >= unread || (few && without_line(s, unit, delivered)))) {
+            s->spare = !few ? 0 : room < c->dsb_width ? room : c->dsb_width;
             break;
         }
-        begun = 1;
-        const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
-        s->entries_delivered += part;
-        room -= part;
-        if (part < left) {
-            s->unit_part += part;
+        const int32_t rest = unit->entries - part;
+        if (rest > room) {
+            delivered += room;
+            part += room;
             break;
         }
-        s->unit_part = 0;
+        delivered += rest;
+        room -= rest;
+        part = 0;
         s->stopped = unit->redirects;
         if (++unit == end) {
-            s->opened -= unit[-1].line - first + 1;
-            s->fetched_lines += unit[-1].line - first + 1;
+            const int32_t read = unit[-1].line - first + 1;
+            s->opened -= read;
+            s->fetched_lines += read;
+            unread -= read;
             unit = s->units;
+            if (passes)
+                break;
         }
         if (s->stopped)
             break;
     }
+    s->entries_delivered = delivered;
+    s->unit_part = part;
     s->unit_fetching = (int32_t)(unit - s->units);
 }
 
@@ -1387,12 +1392,8 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
-    for (int32_t g = 0; g < GROUPS; g++)
-        for (uint32_t rest = (uint32_t)s->core->rotating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
-            s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
-    for (int32_t g = 0; g < GROUPS; g++)
-        for (int32_t k = 0; k < s->in_rotation[g]; k++)
-            s->turn_behind[g][s->rotation[g][k]] = (k + 1) % s->in_rotation[g];
+    for (int32_t g = 0; g < GROUPS && s->by_port; g++)
+        s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
     for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1)
         s->of_slots[s->slot_ports++] = __builtin_ctz(rest);
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
@@ -1466,10 +1467,11 @@ static int make_ops(Sim *s, const Program *program)
     s->lenders = c->one_store ? s->lending : 0;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
+        const int32_t rotation = rotation_of(c, m[u].ports), rotating = rotation < 0 ? 0 : c->rotating[rotation];
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
-                      alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports),
-                      choice_of(c, m[u].ports),
+                      alternating_group(c, m[u].ports), rotation, rotation < 0 || m[u].ports & ~rotating ? 1 : c->gaps[rotation],
+                      kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), (uint32_t)rotating,
                       m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
