@@ -8,17 +8,18 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, AMPLE = INT32_MAX / 2, BEFORE_ALL = -2 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
 #define EACH_BYTE UINT32_C(0x01010101)
 enum { MOST_IN_BYTE = 127, MOST_LOADS = 63 };
 
-/* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of; at issue also none,
-   and none yet. */
+/* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. At issue also: it
+   needs none, or gets it when it leaves the queue. */
 enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
 
-/* When a µop is done of which that is not known yet. */
+/* The cycle in which a µop is done, as long as it is not known. */
 static const int64_t never = INT64_MAX;
 
 /* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one; `third`: to
@@ -26,9 +27,11 @@ static const int64_t never = INT64_MAX;
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none: `rotating` are its ports, `gap` as in Core; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `choice`: how it
-   gets its port, `at_issue`: and whether it does then; `delay`: cycles from its issue until it may start; `slow`: passes in
-   which its data path is kept one cycle longer; `varies`: it or the banks that are read differ from pass to pass. */
+   alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if some of
+   its ports are not `rotating`; `kind`: a number of its port set, if its ports are given by slot or behind the queue;
+   `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
+   start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
+   reads, may differ from pass to pass. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice, at_issue, delay;
     uint32_t rotating;
@@ -38,9 +41,10 @@ typedef struct {
     int32_t redirects, third, blocks, varies, place, stride, size;
 } Op;
 
-/* A µop in flight. `base`: cycle that those who wait for it count from, once it is known when the µop is `done`;
-   `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from which it may start, if it is in the scheduler
-   that all ports share, else before all cycles. As large as a power of two, so that its place is found by shifting. */
+/* A µop in flight. `done`: cycle in which it is, `never` until that is known; `base`: cycle that those who wait for it count
+   from then on; `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from
+   which it may start, if it is in the scheduler that all ports share, else before all cycles. As large as a power of two,
+   so that its place is found by shifting. */
 typedef struct {
     int64_t id, base, ready, done;
     const Op *op;
@@ -50,8 +54,9 @@ typedef struct {
     int64_t enters;
 } Instance;
 
-/* A slot of the block: its µops, those that access memory, those whose ports are given by slot, the registers of vectors that it takes, and its loads, a byte for
-   each set of ports that alone executes them. */
+/* A slot of the block. `accesses`: how many of its µops start on ports that start accesses; `by_slot`: how many are given
+   their ports by slot; `registers`: of vectors, that it takes; `loads`: a byte for each set of ports that alone executes
+   them. */
 typedef struct {
     const Op *ops, *ops_end;
     int32_t count, accesses, by_slot, registers;
@@ -81,7 +86,7 @@ typedef struct {
     const Entry *entries;
     const int32_t *schedule;
     const Op *ops;
-    Slot *slots, *slots_end, *issuing, *retiring;
+    const Slot *slots, *slots_end, *issuing, *retiring; /* of the block; those that are next */
     const Entry *entry, *entries_end; /* that is issued */
 
     Arena *arena;
@@ -104,12 +109,14 @@ typedef struct {
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     uint32_t loads, loads_room; /* as in Slot: dispatched in this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t registers_free, registers_coming[RELEASES]; /* of vectors; by cycle, those that are free again */
-    int32_t near[PORTS]; /* µops that wait for a port from which on those of a cycle might find no room */
+    int32_t near[PORTS]; /* most µops that may wait for a port while those of a cycle find room for sure */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
-    uint32_t accessed, fullest; /* ports that got an access in this cycle; those by slot of the fullest scheduler */
-    int32_t of_slots[PORTS], scheduler_of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those given in this cycle */
+    uint32_t accessed; /* ports that got an access in this cycle */
+    uint32_t fullest;  /* ports given by slot of the fullest schedulers before the slot that is placed */
+    int32_t of_slots[PORTS], scheduler_of_slots[PORTS], slot_ports; /* ports given by slot, and their schedulers */
+    int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -158,8 +165,9 @@ static void all_known(Sim *s, Instance *x)
     if (!x->op->ports) {
         x->done = x->ready > s->now ? x->ready : s->now;
         know(s, x, x->ready);
-    } else if (x->port >= 0 || !s->by_port)
+    } else if (x->port >= 0 || !s->by_port) {
         set_alarm(s, x);
+    }
 }
 
 /* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
@@ -169,7 +177,7 @@ static int64_t seen(const Instance *x, int64_t operand)
     return operand + ((uint64_t)(operand - x->enters) <= 1);
 }
 
-/* When a µop that is done by a time is known to be: who waits for it counts from its base. */
+/* Tell who waits for a µop of which it is known when it is done. */
 static void know(Sim *s, Instance *x, int64_t base)
 {
     const Op *op = x->op;
@@ -244,7 +252,7 @@ INLINE void retire(Sim *s, const int plain)
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
     int64_t id = s->microops_retired;
     int32_t count = 0, registers = 0;
-    Slot *slot = s->retiring;
+    const Slot *slot = s->retiring;
     for (; count < most && are_done(s, id, slot->count); count++) {
         id += slot->count;
         if (!plain)
@@ -654,8 +662,7 @@ INLINE int32_t port_in_rotation(Sim *s, const Op *m)
     return chosen;
 }
 
-/* Of ports given by slot, those whose schedulers have the most entries, where others have fewer; before anything of the
-   slot that is dispatched is counted. */
+/* Of ports given by slot, those whose schedulers have the most entries, where others have fewer. */
 static uint32_t fullest(const Sim *s)
 {
     int32_t most = 0;
@@ -670,8 +677,9 @@ static uint32_t fullest(const Sim *s)
 }
 
 /* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
-   and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. */
-INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
+   and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. `alone`: no other µop of
+   its slot is counted in the schedulers already. */
+INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot, const int alone)
 {
     const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
     if (!able)
@@ -679,7 +687,7 @@ INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
     const uint32_t fresh = able & ~(uint32_t)s->taken[m->kind], likely = fresh ? fresh : able;
     uint32_t chosen = likely & ~by_slot;
     if (!chosen) {
-        const uint32_t others = likely & ~s->fullest;
+        const uint32_t others = likely & ~(!(likely & (likely - 1)) ? 0 : alone ? fullest(s) : s->fullest);
         chosen = 1u << first_from(others ? others : likely, s->of_slots[slot % s->slot_ports]);
     }
     const int32_t port = __builtin_ctz(chosen);
@@ -717,12 +725,12 @@ INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *cou
     return least_used(counters, ports & ~given ? ports & ~given : ports);
 }
 
-INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
+INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot, const int alone)
 {
     if (m->choice == IN_ROTATION)
         return port_in_rotation(s, m);
     if (m->choice == OF_SLOTS)
-        return port_of_slot(s, m, slot);
+        return port_of_slot(s, m, slot, alone);
     if (m->choice == LEAST_USED)
         return least_used(s->counters, (uint32_t)m->ports & s->with_room);
     if (m->choice == BEHIND_QUEUE)
@@ -746,7 +754,7 @@ INLINE void leave_queue(Sim *s)
     int64_t k = s->queue_begin;
     for (; k < end; k++) {
         Instance *x = instance(s, s->queue[k & s->queue_mask]);
-        const int32_t port = port_with_room(s, x->op, 0);
+        const int32_t port = port_with_room(s, x->op, 0, 1);
         if (port < 0)
             break;
         reserve(s, port);
@@ -759,14 +767,14 @@ INLINE void leave_queue(Sim *s)
 
 /* Give the next µop of a slot its port, at a place of the cycle: -1 to one without ports, and to one that is queued behind
    `queued` others; 0 if there is no room. */
-INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int32_t *port)
+INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, const int alone, int32_t *port)
 {
     *port = -1;
     if (m->at_issue == QUEUED)
         return queued < s->core->queue_entries;
     if (m->at_issue == NOWHERE)
         return 1;
-    *port = port_with_room(s, m, place);
+    *port = port_with_room(s, m, place, alone);
     return *port >= 0;
 }
 
@@ -775,20 +783,20 @@ INLINE int place_slot(Sim *s, const Slot *own, int32_t place)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
-    if (own->by_slot)
-        s->fullest = fullest(s);
     if (own->count == 1) {
-        if (!place_microop(s, own->ops, place, queued, s->given))
+        if (!place_microop(s, own->ops, place, queued, 1, s->given))
             return 0;
         if (*s->given >= 0)
             reserve(s, *s->given);
         return 1;
     }
+    if (own->by_slot)
+        s->fullest = fullest(s);
     memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < own->count; placed++) {
         const Op *m = &own->ops[placed];
         int32_t *port = &s->given[placed];
-        if (!place_microop(s, m, place, queued, port)) {
+        if (!place_microop(s, m, place, queued, 0, port)) {
             while (placed-- > 0)
                 if (s->given[placed] >= 0) {
                     s->counters[s->given[placed]]--;
@@ -932,7 +940,7 @@ static int accesses_fit(const Sim *s)
 INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
 {
     const Core *c = s->core;
-    Slot *own = s->issuing;
+    const Slot *own = s->issuing;
     if (!plain && own->registers > s->registers_free && s->registers_free < c->vector_registers) {
         s->tally.stalls[REGISTERS]++;
         return 0;
@@ -994,20 +1002,17 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->loads = 0;
         s->accessed = 0;
     }
-    const int64_t delivered = s->entries_delivered;
-    while (slot < width && s->entries_issued < delivered) {
+    for (int64_t left = s->entries_delivered - s->entries_issued; left > 0 && slot < width; left--) {
         const Entry *entry = s->entry;
-        if (!slot || !s->slot_in_entry) {
-            if (groups && slot && entry == s->entries && s->pass_issuing % c->copies == 0)
-                break;
-            if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
-                                            unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
-                s->tally.stalls[GROUPS_APART]++;
-                break;
-            }
-            taken++;
-            unlaminated += entry->together;
+        if (groups && slot && entry == s->entries && s->pass_issuing % c->copies == 0)
+            break;
+        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+                                        unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
+            s->tally.stalls[GROUPS_APART]++;
+            break;
         }
+        taken++;
+        unlaminated += entry->together;
         while (s->slot_in_entry < entry->slots)
             if (slot == width || !issue_slot(s, slot++, plain, by_port))
                 return;
@@ -1163,14 +1168,14 @@ static void fetch_line(Sim *s, int64_t queued)
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
     const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
-    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = c->queued_lines;
+    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = lines && c->queued_lines;
     const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
-    int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = first + s->opened; /* the first line that is not */
+    int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = lines ? first + s->opened : INT32_MAX; /* the first line that is not */
     int64_t delivered = s->entries_delivered;
     s->spare = 0;
     while (room > 0) {
-        if (lines && (unit->line >= unread || (few && without_line(s, unit, delivered)))) {
+        if (unit->line >= unread || (few && without_line(s, unit, delivered))) {
             s->spare = !few ? 0 : room < c->dsb_width ? room : c->dsb_width;
             break;
         }
@@ -1183,18 +1188,19 @@ static void fetch_line(Sim *s, int64_t queued)
         delivered += rest;
         room -= rest;
         part = 0;
-        s->stopped = unit->redirects;
+        const int32_t redirects = unit->redirects;
         if (++unit == end) {
             const int32_t read = unit[-1].line - first + 1;
             s->opened -= read;
             s->fetched_lines += read;
-            unread -= read;
+            unread -= lines ? read : 0;
             unit = s->units;
-            if (passes)
-                break;
+            room = passes ? 0 : room;
         }
-        if (s->stopped)
+        if (redirects) {
+            s->stopped = redirects;
             break;
+        }
     }
     s->entries_delivered = delivered;
     s->unit_part = part;
@@ -1334,13 +1340,14 @@ static inline int is_same(const Sim *s, const Snapshot *then, int64_t k)
     return a.base == b->base && a.done == b->done && a.enters == b->enters && a.pending == b->pending && a.port == b->port;
 }
 
-/* States that differ mostly do where those before them did: that place is compared first. */
+/* Whether states differ where those before them did, as most that differ do: what is asked first. */
+static int differs_there(const Sim *s, const Snapshot *then)
+{
+    return s->microops_issued - oldest_needed(s) != then->count || (s->differed < then->count && !is_same(s, then, s->differed));
+}
+
 static int same_traces(Sim *s, const Snapshot *then)
 {
-    if (s->microops_issued - oldest_needed(s) != then->count)
-        return 0;
-    if (s->differed < then->count && !is_same(s, then, s->differed))
-        return 0;
     for (int64_t k = 0; k < then->count; k++)
         if (!is_same(s, then, k)) {
             s->differed = k;
@@ -1379,9 +1386,9 @@ static int repeats(Sim *s)
     const int64_t newest = may_repeat(s, sign) ? s->snapshots_taken - 1 : -1;
     s->checks++;
     for (int64_t k = newest; k >= oldest; k--) {
-        if (s->signatures[k % SNAPSHOTS] != sign)
-            continue;
         const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
+        if (s->signatures[k % SNAPSHOTS] != sign || differs_there(s, then))
+            continue;
         count = count ? count : scalars(s, here);
         if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
             s->since = then->counts;
@@ -1557,12 +1564,12 @@ static int make_slots(Sim *s, const Program *program)
 {
     const Core *c = s->core;
     const int32_t *first = program->first_microop;
-    s->slots = arena_take(s->arena, c->slots, sizeof(Slot));
-    if (!s->slots)
+    Slot *slots = arena_take(s->arena, c->slots, sizeof(Slot));
+    if (!slots)
         return NO_MEMORY;
     for (int32_t k = 0; k < c->slots; k++) {
         const MicroOp *m = program->microops + first[k], *end = program->microops + first[k + 1];
-        Slot *own = &s->slots[k];
+        Slot *own = &slots[k];
         *own = (Slot){s->ops + first[k], s->ops + first[k + 1], first[k + 1] - first[k], 0, 0, 0, loads_of(c, m, end)};
         for (; m < end; m++) {
             own->accesses += (m->ports & c->addressing) != 0;
@@ -1572,8 +1579,8 @@ static int make_slots(Sim *s, const Program *program)
     }
     for (int32_t g = 0; g < GROUPS; g++)
         s->loads_room |= (MOST_IN_BYTE - at_most(c->most_loads[g], MOST_LOADS)) << 8 * g;
-    s->issuing = s->retiring = s->slots;
-    s->slots_end = s->slots + c->slots;
+    s->slots = s->issuing = s->retiring = slots;
+    s->slots_end = slots + c->slots;
     s->registers_free = c->vector_registers;
     return 0;
 }
