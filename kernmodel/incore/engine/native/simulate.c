@@ -27,8 +27,8 @@ static const int64_t never = INT64_MAX;
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if some of
-   its ports are not `rotating`; `kind`: a number of its port set, if its ports are given by slot or behind the queue;
+   alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
+   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given by slot or behind the queue;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
    reads, may differ from pass to pass. */
@@ -677,8 +677,8 @@ static uint32_t fullest(const Sim *s)
 }
 
 /* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
-   and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. `alone`: no other µop of
-   its slot is counted in the schedulers already. */
+   and whose scheduler has not the most entries; a port beside the group before all others. -1 where
+   none has room. `alone`: no other µop of its slot is counted in the schedulers already. */
 INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot, const int alone)
 {
     const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
