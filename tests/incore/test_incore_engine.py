@@ -100,6 +100,14 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
         assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
+@pytest.mark.parametrize("code", ["807c060100488d400175f5", "31d2803e070f94c248ffc64801d04839f775ed"])
+def test_the_fullest_scheduler_is_that_before_the_slot(code: str) -> None:
+    """A comparison with memory: its load has an entry of a scheduler before the comparison is given one."""
+    by_engine = predicted(bytes.fromhex(code), "ZEN4", "loop", 0, "moving", engine=True)
+    assert by_engine is not None
+    assert by_engine == predicted(bytes.fromhex(code), "ZEN4", "loop", 0, "moving", engine=False)
+
+
 @pytest.mark.parametrize("offset", [24, 31, 38, 52, 57])
 def test_lines_of_code_wait_alike_for_room_in_the_queue(offset: int) -> None:
     """Twelve moves, dec and jne in two lines of code, or six of them and additions of one chain."""

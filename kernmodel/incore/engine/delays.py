@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.engine.program import Lowered
@@ -16,24 +15,23 @@ class Delays(NamedTuple):
     """What results of a block take longer to some units than their rows say.
 
     Attributes:
-        later: by instruction that adds, or hands on what one gives: cycles that an adder waits longer for it, and
-            cycles that another unit does.
+        to_adders, to_others: by instruction, cycles that an adder, and another unit, waits longer for its result.
         passing: instructions that wait as adders do: these, and moves that are done at rename.
         domains: of the results of instructions, what moves hand on among them; entered: those in which instructions
             execute; between: cycles from one domain to the other.
     """
 
-    later: dict[int, tuple[float, float]]
-    passing: frozenset[int] = frozenset()
-    domains: Mapping[int, int] = MappingProxyType({})
-    entered: Mapping[int, int] = MappingProxyType({})
-    between: float = 0.0
+    to_adders: list[float]
+    to_others: list[float]
+    passing: frozenset[int]
+    domains: list[int]
+    entered: list[int]
+    between: float
 
     def cycles(self, source: int, target: int) -> float:
         """Cycles that one instruction waits longer for the result of another."""
-        found = self.later.get(source)
-        longer = 0.0 if found is None else found[target not in self.passing]
-        own, entered = self.domains.get(source), self.entered.get(target)
+        own, entered = self.domains[source], self.entered[target]
+        longer = (self.to_adders if target in self.passing else self.to_others)[source]
         return longer + (self.between if own and entered and own != entered else 0.0)
 
 
@@ -48,55 +46,47 @@ def delays(
 
     Args:
         instructions: the block; adders: of the core, None for none; between: cycles between its domains of vectors.
-        owners, edges: of its dependency graph.
+        owners, edges: of its dependency graph, whose chains tell how many the adders serve.
     """
-    found = Delays({}) if adders is None else _adding(instructions, adders, owners, edges)
-    entered = {number: own.template.traits.domain for number, own in enumerate(instructions)}
-    if not between or not {1, 2} <= set(entered.values()):
-        return found
-    domains = dict(entered)
-    moves = {number for number, own in enumerate(instructions) if own.template.traits.hands_on}
-    more = bool(moves)
+    traits = [own.template.traits for own in instructions]
+    moves = {number for number, own in enumerate(traits) if own.hands_on}
+    to_adders, to_others = [0.0] * len(traits), [0.0] * len(traits)
+    latencies = {n: own.template.times.addition for n, own in enumerate(instructions) if adders and traits[n].adds}
+    if adders is not None and latencies:
+        to_adder, to_other = _of_additions(adders, any(own.wide for own in traits), set(latencies), owners, edges)
+        for number, own in latencies.items():
+            to_adders[number], to_others[number] = max(0.0, to_adder - own), max(0.0, to_other - own)
+    entered = [own.domain for own in traits]
+    domains, more = list(entered), bool(moves)
     while more:  # what moves hand on, moves of moves among them
         more = False
         for edge in edges:
             source, target = owners[edge.source], owners[edge.target]
-            if target in moves and domains[source] and not domains[target]:
+            if target not in moves:
+                continue
+            longer = to_others[source] - to_adders[source]
+            if longer > to_others[target]:
+                to_adders[target], to_others[target], more = 0.0, longer, True
+            if domains[source] and not domains[target]:
                 domains[target], more = domains[source], True
-    return found._replace(domains=domains, entered=entered, between=between)
+    return Delays(to_adders, to_others, frozenset(moves | set(latencies)), domains, entered, between)
 
 
-def _adding(
-    instructions: Sequence[Lowered], figures: AdderParameters, owners: Sequence[int], edges: Sequence[Edge]
-) -> Delays:
-    """The additions of a block.
+def _of_additions(
+    figures: AdderParameters, wide: bool, adding: set[int], owners: Sequence[int], edges: Sequence[Edge]
+) -> tuple[float, float]:
+    """Cycles until an adder, and another unit, has the result of an addition, 0 for as the row says.
 
     Args:
-        instructions: the block; figures: of the core.
-        owners, edges: of its dependency graph, whose chains tell how many the adders serve.
+        figures: of the core; wide: whether the block names 512-bit registers; adding: the instructions that add.
+        owners, edges: of the dependency graph.
     """
-    templates = [instruction.template for instruction in instructions]
-    latencies = {number: own.times.addition for number, own in enumerate(templates) if own.traits.adds}
-    if not latencies:
-        return Delays({})
     to_adders = 0.0
-    if figures.several_chains is not None and _chains(set(latencies), owners, edges) > figures.free_chains:
+    if figures.several_chains is not None and _chains(adding, owners, edges) > figures.free_chains:
         to_adders = figures.several_chains
-    if figures.beside_wide is not None and any(own.traits.wide for own in templates):
+    if figures.beside_wide is not None and wide:
         to_adders = max(to_adders, figures.beside_wide)
-    to_others = max(to_adders, figures.to_others or 0.0)
-    passing = frozenset(number for number, own in enumerate(templates) if own.traits.adds or own.traits.hands_on)
-    later = {n: (max(0.0, to_adders - own), max(0.0, to_others - own)) for n, own in latencies.items()}
-    moves = passing - set(latencies)
-    more = bool(moves)
-    while more:  # what moves hand on, moves of moves among them
-        more = False
-        for edge in edges:
-            to_adder, to_other = later.get(owners[edge.source], (0.0, 0.0))
-            target = owners[edge.target]
-            if target in moves and to_other - to_adder > later.get(target, (0.0, 0.0))[1]:
-                later[target], more = (0.0, to_other - to_adder), True
-    return Delays(later, passing)
+    return to_adders, max(to_adders, figures.to_others or 0.0)
 
 
 def _chains(adders: set[int], owners: Sequence[int], edges: Sequence[Edge]) -> int:

@@ -31,8 +31,8 @@ typedef struct {
 /* An edge of the dependency graph, between values. */
 typedef struct { int32_t source, target; double latency; int32_t passes; } Edge;
 
-/* How much longer others wait for an addition: adders, and other units. */
-typedef struct { double to_adders, to_others; } Later;
+/* How much longer others wait for a result, adders and other units, and its domain of vectors. */
+typedef struct { double to_adders, to_others; int32_t domain; } Later;
 
 typedef struct {
     const Machine *machine;
@@ -66,7 +66,6 @@ typedef struct {
     int32_t edge_count;
     double *ready; /* of each vertex, cycles after the start of a pass if only what was there before counts */
     Later *later;  /* by instruction; NULL where all is as the rows say */
-    int32_t *domains; /* by instruction, of its result; NULL where vectors go everywhere alike */
     const Edge *cycle; /* the slowest cycle */
     int32_t cycle_length, cycle_passes, through_memory;
 
@@ -104,12 +103,11 @@ int hit_by_erratum(const Block *b, const Unit *unit);
 static inline double waits_longer(const Block *b, int32_t source, int32_t target)
 {
     const Traits *to = &b->known[target]->template->is;
-    double cycles = 0.0;
-    if (b->later)
-        cycles = to->adds || to->hands_on ? b->later[source].to_adders : b->later[source].to_others;
-    if (b->domains && to->domain && b->domains[source] && b->domains[source] != to->domain)
-        cycles += b->machine->times.between_domains;
-    return cycles;
+    if (!b->later)
+        return 0.0;
+    const Later *from = &b->later[source];
+    const double cycles = to->adds || to->hands_on ? from->to_adders : from->to_others;
+    return cycles + (to->domain && from->domain && from->domain != to->domain ? b->machine->times.between_domains : 0.0);
 }
 
 static inline int32_t divided_up(int64_t dividend, int32_t divisor) { return (int32_t)((dividend + divisor - 1) / divisor); }

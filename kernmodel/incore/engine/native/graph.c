@@ -263,31 +263,42 @@ static int32_t count_adding_chains(const Block *b, uint8_t *marks)
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Moves that are done at rename hand on what an addition gives, moves of moves, too. */
+/* Moves that are done at rename hand on what an addition gives, and the domain of what they move; moves of moves, too. */
 static void hand_on(const Block *b, Later *later)
 {
     for (int more = 1; more;) {
         more = 0;
         for (int32_t e = 0; e < b->edge_count; e++) {
-            const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
-            const double longer = later[source].to_others - later[source].to_adders;
-            if (b->known[target]->template->is.hands_on && longer > later[target].to_others) {
-                later[target] = (Later){0.0, longer};
+            const Later *from = &later[b->owners[b->edges[e].source]];
+            const int32_t target = b->owners[b->edges[e].target];
+            if (!b->known[target]->template->is.hands_on)
+                continue;
+            const double longer = from->to_others - from->to_adders;
+            if (longer > later[target].to_others) {
+                later[target].to_adders = 0.0;
+                later[target].to_others = longer;
+                more = 1;
+            }
+            if (from->domain && !later[target].domain) {
+                later[target].domain = from->domain;
                 more = 1;
             }
         }
     }
 }
 
-static int delay_additions(Block *b)
+/* What results take longer than rows say: those of additions, and vectors between two domains that the block has. */
+static int delay_results(Block *b)
 {
     const Times *times = &b->machine->times;
-    int adds = 0, wide = 0;
+    int adds = 0, wide = 0, domains = 0;
     for (int32_t n = 0; n < b->count; n++) {
-        adds |= b->known[n]->template->is.adds;
-        wide |= b->known[n]->template->is.wide;
+        const Traits *own = &b->known[n]->template->is;
+        adds |= own->adds && b->machine->figures.adders;
+        wide |= own->wide;
+        domains |= times->between_domains > 0.0 ? own->domain : 0;
     }
-    if (!adds)
+    if (!adds && domains != 3)
         return 0;
     uint8_t *marks = arena_take(b->arena, b->vertices, 1);
     Later *later = arena_take(b->arena, b->count, sizeof(Later));
@@ -299,34 +310,14 @@ static int delay_additions(Block *b)
     for (int32_t n = 0; n < b->count; n++) {
         const Template *own = b->known[n]->template;
         const double given = own->takes.addition;
-        later[n] = own->is.adds ? (Later){larger(0.0, to_adders - given), larger(0.0, to_others - given)} : (Later){0.0, 0.0};
+        later[n] = (Later){0.0, 0.0, own->is.domain};
+        if (adds && own->is.adds) {
+            later[n].to_adders = larger(0.0, to_adders - given);
+            later[n].to_others = larger(0.0, to_others - given);
+        }
     }
     hand_on(b, later);
     b->later = later;
-    return 0;
-}
-
-/* The domains of all results; moves that are done at rename hand on that of what they move. */
-static int find_domains(Block *b)
-{
-    int32_t found = 0, *domains = arena_take(b->arena, b->count, sizeof(int32_t));
-    if (!domains)
-        return NO_MEMORY;
-    for (int32_t n = 0; n < b->count; n++)
-        found |= domains[n] = b->known[n]->template->is.domain;
-    if (found != 3) /* of one domain */
-        return 0;
-    for (int more = 1; more;) {
-        more = 0;
-        for (int32_t e = 0; e < b->edge_count; e++) {
-            const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
-            if (b->known[target]->template->is.hands_on && domains[source] && !domains[target]) {
-                domains[target] = domains[source];
-                more = 1;
-            }
-        }
-    }
-    b->domains = domains;
     return 0;
 }
 
@@ -356,11 +347,9 @@ static int make_graph(Graph *g)
         failure = shorten_pointer_chains(g);
     for (int32_t k = 0; k < b->links.count && !failure; k++)
         failure = add_link(g, &b->links.links[k]);
-    if (b->machine->figures.adders && !failure)
-        failure = delay_additions(b);
-    if (b->machine->times.between_domains > 0.0 && !failure)
-        failure = find_domains(b);
-    if ((b->later || b->domains) && !failure)
+    if ((b->machine->figures.adders || b->machine->times.between_domains > 0.0) && !failure)
+        failure = delay_results(b);
+    if (b->later && !failure)
         delay_edges(b);
     return failure;
 }

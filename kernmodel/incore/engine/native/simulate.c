@@ -9,40 +9,59 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
 #define EACH_BYTE UINT32_C(0x01010101)
 enum { MOST_IN_BYTE = 127, MOST_LOADS = 63 };
 
-/* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. */
-enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED };
+/* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. At issue also: it
+   needs none, or gets it when it leaves the queue. */
+enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
+
+/* The cycle in which a µop is done, as long as it is not known. */
+static const int64_t never = INT64_MAX;
 
 /* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one; `third`: to
    the third vector that it reads. */
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `slow`: passes in which its
-   data path is kept one cycle longer. */
+   alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
+   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given by slot or behind the queue;
+   `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
+   start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
+   reads, may differ from pass to pass. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, choice;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice, at_issue, delay;
+    uint32_t rotating;
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, place, stride, size;
+    int32_t redirects, third, blocks, varies, place, stride, size;
 } Op;
 
-/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
-   entry; `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from which it may start, if it is in the scheduler
-   that all ports share, else before all cycles. As large as a power of two, so that its place is found by shifting. */
+/* A µop in flight. `done`: cycle in which it is, `never` until that is known; `base`: cycle that those who wait for it count
+   from then on; `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from
+   which it may start, if it is in the scheduler that all ports share, else before all cycles. As large as a power of two,
+   so that its place is found by shifting. */
 typedef struct {
     int64_t id, base, ready, done;
     const Op *op;
     int32_t pending, next;
-    int8_t port, known, scheduler, slow;
+    int16_t port, slow;
     uint32_t banks;
     int64_t enters;
 } Instance;
+
+/* A slot of the block. `accesses`: how many of its µops start on ports that start accesses; `by_slot`: how many are given
+   their ports by slot; `registers`: of vectors, that it takes; `loads`: a byte for each set of ports that alone executes
+   them. */
+typedef struct {
+    const Op *ops, *ops_end;
+    int32_t count, accesses, by_slot, registers;
+    uint32_t loads;
+} Slot;
 
 /* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known; `enters`: until it
    waits for nothing. */
@@ -65,9 +84,10 @@ typedef struct {
     const Core *core;
     const FetchUnit *units;
     const Entry *entries;
-    const int32_t *first_microop; /* per slot, and one behind */
     const int32_t *schedule;
     const Op *ops;
+    const Slot *slots, *slots_end, *issuing, *retiring; /* of the block; those that are next */
+    const Entry *entry, *entries_end; /* that is issued */
 
     Arena *arena;
     Instance *ring;
@@ -78,23 +98,25 @@ typedef struct {
     int32_t first_ready[PORTS], ready_end[PORTS], ready_room;
     uint32_t waiting; /* ports whose queue of ready µops is not empty */
 
-    int64_t now, slots_issued, slots_retired, microops_issued, passes;
+    int64_t now, slots_issued, slots_retired, microops_issued, microops_retired, passes;
     /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
-    int64_t pass_issuing, pass_retiring, first_issuing, first_retiring;
-    int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
-    int32_t scheduled[SCHEDULERS], slot_in_entry;
-    int32_t room[SCHEDULERS], *given; /* entries that are free; the port of each µop of the slot that is dispatched */
+    int64_t pass_issuing, pass_retiring;
+    int32_t unit_fetching, unit_decoding;
+    int32_t slot_in_entry, *given; /* the port of each µop of the slot that is dispatched */
+    int32_t room[SCHEDULERS], most[SCHEDULERS]; /* entries that are free, and all */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
+    int32_t behind_queue; /* whether some of the block get their ports there by how many wait */
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
-    uint32_t *loads_of, loads, loads_room; /* of a slot, a byte for each set of ports that alone executes them; dispatched in
-                                              this cycle; MOST_IN_BYTE less the most of a cycle */
-    int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
-    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], turn_behind[GROUPS][PORTS]; /* ports; how many; whose turn is next */
+    uint32_t loads, loads_room; /* as in Slot: dispatched in this cycle; MOST_IN_BYTE less the most of a cycle */
+    int32_t registers_free, registers_coming[RELEASES]; /* of vectors; by cycle, those that are free again */
+    int32_t near[PORTS]; /* most µops that may wait for a port while those of a cycle find room for sure */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
-    int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those given in this cycle */
+    uint32_t fullest;  /* ports given by slot of the fullest schedulers before the slot that is placed */
+    int32_t of_slots[PORTS], scheduler_of_slots[PORTS], slot_ports; /* ports given by slot, and their schedulers */
+    int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -140,10 +162,12 @@ static void know(Sim *s, Instance *x, int64_t base);
 
 static void all_known(Sim *s, Instance *x)
 {
-    if (!x->op->ports)
+    if (!x->op->ports) {
+        x->done = x->ready > s->now ? x->ready : s->now;
         know(s, x, x->ready);
-    else if (x->port >= 0 || !s->by_port)
+    } else if (x->port >= 0 || !s->by_port) {
         set_alarm(s, x);
+    }
 }
 
 /* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
@@ -153,13 +177,11 @@ static int64_t seen(const Instance *x, int64_t operand)
     return operand + ((uint64_t)(operand - x->enters) <= 1);
 }
 
+/* Tell who waits for a µop of which it is known when it is done. */
 static void know(Sim *s, Instance *x, int64_t base)
 {
     const Op *op = x->op;
     x->base = base;
-    x->known = 1;
-    if (!op->ports)
-        x->done = base > s->now ? base : s->now;
     if (op->redirects) {
         s->stopped = 0;
         s->resumed = base + s->core->redirect;
@@ -215,15 +237,12 @@ static void wake(Sim *s)
 
 /* ---- retire, dispatch, issue ---- */
 
-/* Whether all µops of a slot are done, of the pass whose first µop is `first`. */
-static int is_done(const Sim *s, int64_t first, int32_t slot)
+/* Whether so many µops are done from one on. */
+static int are_done(const Sim *s, int64_t first, int32_t count)
 {
-    const int32_t end = s->first_microop[slot + 1];
-    for (int32_t u = s->first_microop[slot]; u < end; u++) {
-        const Instance *x = instance(s, first + u);
-        if (!x->known || x->done > s->now)
+    for (int64_t id = first; id < first + count; id++)
+        if (instance(s, id)->done > s->now)
             return 0;
-    }
     return 1;
 }
 
@@ -231,18 +250,21 @@ INLINE void retire(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
-    int32_t slot = s->slot_retiring, count = 0, registers = 0;
-    for (; count < most && is_done(s, s->first_retiring, slot); count++) {
+    int64_t id = s->microops_retired;
+    int32_t count = 0, registers = 0;
+    const Slot *slot = s->retiring;
+    for (; count < most && are_done(s, id, slot->count); count++) {
+        id += slot->count;
         if (!plain)
-            registers += s->registers[slot];
-        if (++slot == c->slots) {
-            slot = 0;
+            registers += slot->registers;
+        if (++slot == s->slots_end) {
+            slot = s->slots;
             s->pass_retiring++;
-            s->first_retiring += c->microops;
         }
     }
     s->slots_retired += count;
-    s->slot_retiring = slot;
+    s->microops_retired = id;
+    s->retiring = slot;
     if (!plain && c->vector_registers)
         s->registers_coming[(s->now + c->register_release) & (RELEASES - 1)] += registers;
 }
@@ -328,9 +350,10 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
     if (!by_port)
         s->started[port]++;
     s->tally.dispatched[port]++;
-    s->scheduled[x->scheduler]--;
     if (by_port)
-        give_room(s, x->scheduler);
+        give_room(s, s->core->scheduler_of[port]);
+    else
+        s->room[m->scheduler]++;
     const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
     x->done = base + m->latency;
     know(s, x, base);
@@ -364,6 +387,18 @@ static void dispatch_others(Sim *s, uint32_t unused)
     }
 }
 
+/* Count a µop, and its entry of a scheduler, for another port. */
+static void move(Sim *s, Instance *x, int32_t port)
+{
+    s->counters[x->port]--;
+    s->counters[port]++;
+    if (s->by_port) {
+        give_room(s, s->core->scheduler_of[x->port]);
+        take_room(s, s->core->scheduler_of[port]);
+    }
+    x->port = (int16_t)port;
+}
+
 /* Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until they are
    free, and the younger ones wait for it, but not what may start on any port that starts accesses. */
 static void dispatch_in_order(Sim *s)
@@ -388,9 +423,7 @@ static void dispatch_in_order(Sim *s)
         if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);
-        s->counters[x->port]--;
-        s->counters[port]++;
-        x->port = (int8_t)port;
+        move(s, x, port);
         dispatch(s, x, m, port, 0, s->by_port);
     }
     if (s->core->addressing)
@@ -547,7 +580,7 @@ static void dispatch_free(Sim *s)
         free &= ~(1 << best);
         take_out(s, 0, k);
         s->counters[best]++;
-        x->port = best;
+        x->port = (int16_t)best;
         dispatch(s, x, m, best, 0, s->by_port);
     }
 }
@@ -609,44 +642,44 @@ static int32_t first_from(uint32_t ports, int32_t port)
 }
 
 /* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
-   it may also go to one that is not in the rotation; -1 where no scheduler has room. */
-INLINE int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
+   it may also go to one that is not in the rotation; -1 where no scheduler has room. The turn is behind the last one. */
+INLINE int32_t port_in_rotation(Sim *s, const Op *m)
 {
-    const Core *c = s->core;
-    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & (uint32_t)c->rotating[group];
+    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & m->rotating;
     if (!able)
         return -1;
-    int32_t least = __builtin_ctz(able);
-    for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        least = s->counters[port] < s->counters[least] ? port : least;
+    int32_t chosen = in_turn ? first_from(in_turn, s->turn[m->rotation]) : __builtin_ctz(able);
+    if (s->counters[chosen] >= m->gap) { /* else nothing is fewer by the gap */
+        int32_t least = __builtin_ctz(able);
+        for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
+            const int32_t port = __builtin_ctz(rest);
+            least = s->counters[port] < s->counters[least] ? port : least;
+        }
+        chosen = s->counters[chosen] - s->counters[least] >= m->gap ? least : chosen;
     }
-    const int32_t next = in_turn ? first_from(in_turn, s->rotation[group][s->turn[group]]) : least;
-    const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
-    const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
-    if (c->rotating[group] >> chosen & 1)
-        s->turn[group] = s->turn_behind[group][chosen];
+    if (m->rotating >> chosen & 1)
+        s->turn[m->rotation] = chosen + 1;
     return chosen;
 }
 
 /* Of ports given by slot, those whose schedulers have the most entries, where others have fewer. */
 static uint32_t fullest(const Sim *s)
 {
-    int32_t most = 0, least = INT32_MAX;
+    int32_t most = 0;
     uint32_t found = 0;
     for (int32_t k = 0; k < s->slot_ports; k++) {
-        const int32_t entries = s->scheduled[s->core->scheduler_of[s->of_slots[k]]];
-        found = entries > most ? 0 : found;
+        const int32_t scheduler = s->scheduler_of_slots[k], entries = s->most[scheduler] - s->room[scheduler];
+        const uint32_t own = 1u << s->of_slots[k], others = entries < most ? 0 : own;
+        found = entries > most ? own : found | others;
         most = entries > most ? entries : most;
-        least = entries < least ? entries : least;
-        found |= (uint32_t)(entries == most) << s->of_slots[k];
     }
-    return least < most ? found : 0;
+    return found == (uint32_t)s->core->by_slot ? 0 : found;
 }
 
 /* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
-   and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. */
-INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
+   and whose scheduler has not the most entries; a port beside the group before all others. -1 where
+   none has room. `alone`: no other µop of its slot is counted in the schedulers already. */
+INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot, const int alone)
 {
     const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
     if (!able)
@@ -654,7 +687,7 @@ INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
     const uint32_t fresh = able & ~(uint32_t)s->taken[m->kind], likely = fresh ? fresh : able;
     uint32_t chosen = likely & ~by_slot;
     if (!chosen) {
-        const uint32_t others = likely & ~fullest(s);
+        const uint32_t others = likely & ~(!(likely & (likely - 1)) ? 0 : alone ? fullest(s) : s->fullest);
         chosen = 1u << first_from(others ? others : likely, s->of_slots[slot % s->slot_ports]);
     }
     const int32_t port = __builtin_ctz(chosen);
@@ -692,14 +725,14 @@ INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *cou
     return least_used(counters, ports & ~given ? ports & ~given : ports);
 }
 
-INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
+INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot, const int alone)
 {
+    if (m->choice == IN_ROTATION)
+        return port_in_rotation(s, m);
+    if (m->choice == OF_SLOTS)
+        return port_of_slot(s, m, slot, alone);
     if (m->choice == LEAST_USED)
         return least_used(s->counters, (uint32_t)m->ports & s->with_room);
-    if (m->choice == IN_ROTATION)
-        return port_in_rotation(s, m, m->rotation);
-    if (m->choice == OF_SLOTS)
-        return port_of_slot(s, m, slot);
     if (m->choice == BEHIND_QUEUE)
         return port_behind_queue(s, m);
     const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
@@ -714,60 +747,56 @@ static void reserve(Sim *s, int32_t port)
     take_room(s, s->core->scheduler_of[port]);
 }
 
-/* A µop goes to the entry that was reserved for it. */
-static void take_entry(Sim *s, Instance *x, int32_t port)
-{
-    x->port = (int8_t)port;
-    x->scheduler = (int8_t)s->core->scheduler_of[port];
-    s->scheduled[x->scheduler]++;
-}
-
 /* Move µops from the queue to their schedulers, in order. */
 INLINE void leave_queue(Sim *s)
 {
-    while (s->queue_begin < s->queue_end) {
-        Instance *x = instance(s, s->queue[s->queue_begin & s->queue_mask]);
-        const int32_t port = port_with_room(s, x->op, 0);
+    const int64_t end = s->queue_end;
+    int64_t k = s->queue_begin;
+    for (; k < end; k++) {
+        Instance *x = instance(s, s->queue[k & s->queue_mask]);
+        const int32_t port = port_with_room(s, x->op, 0, 1);
         if (port < 0)
-            return;
+            break;
         reserve(s, port);
-        take_entry(s, x, port);
-        s->queue_begin++;
+        x->port = (int16_t)port;
         if (!x->pending)
             all_known(s, x);
     }
+    s->queue_begin = k;
 }
 
 /* Give the next µop of a slot its port, at a place of the cycle: -1 to one without ports, and to one that is queued behind
    `queued` others; 0 if there is no room. */
-INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int32_t *port)
+INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, const int alone, int32_t *port)
 {
     *port = -1;
-    if (!m->ports)
-        return 1;
-    if (m->ports & s->core->queued)
+    if (m->at_issue == QUEUED)
         return queued < s->core->queue_entries;
-    *port = port_with_room(s, m, place);
+    if (m->at_issue == NOWHERE)
+        return 1;
+    *port = port_with_room(s, m, place, alone);
     return *port >= 0;
 }
 
 /* Give the µops of a slot of the block their ports and entries, at a place of the cycle; 0, and none, if one finds no room. */
-INLINE int place_slot(Sim *s, int32_t first, int32_t count, int32_t place)
+INLINE int place_slot(Sim *s, const Slot *own, int32_t place)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
-    if (count == 1) {
-        if (!place_microop(s, &s->ops[first], place, queued, s->given))
+    if (own->count == 1) {
+        if (!place_microop(s, own->ops, place, queued, 1, s->given))
             return 0;
         if (*s->given >= 0)
             reserve(s, *s->given);
         return 1;
     }
+    if (own->by_slot)
+        s->fullest = fullest(s);
     memcpy(turn, s->turn, sizeof turn);
-    for (int32_t placed = 0; placed < count; placed++) {
-        const Op *m = &s->ops[first + placed];
+    for (int32_t placed = 0; placed < own->count; placed++) {
+        const Op *m = &own->ops[placed];
         int32_t *port = &s->given[placed];
-        if (!place_microop(s, m, place, queued, port)) {
+        if (!place_microop(s, m, place, queued, 0, port)) {
             while (placed-- > 0)
                 if (s->given[placed] >= 0) {
                     s->counters[s->given[placed]]--;
@@ -778,7 +807,7 @@ INLINE int place_slot(Sim *s, int32_t first, int32_t count, int32_t place)
         }
         if (*port >= 0)
             reserve(s, *port);
-        queued += (m->ports & s->core->queued) != 0;
+        queued += m->at_issue == QUEUED;
     }
     return 1;
 }
@@ -794,7 +823,7 @@ static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
         if (source < 0)
             continue;
         const Instance *y = instance(s, source);
-        if (w->distance < 0 || !y->known) { /* the source may issue later than what waits for it */
+        if (w->distance < 0 || y->done == never) { /* the source may issue later than what waits for it */
             pending++;
             continue;
         }
@@ -805,40 +834,34 @@ static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
     x->pending = pending;
 }
 
-static void enter_by_port(Sim *s, Instance *x, int32_t port)
-{
-    if (port < 0)
-        s->queue[s->queue_end++ & s->queue_mask] = x->id;
-    else
-        take_entry(s, x, port);
-}
-
 /* The next µop of the order of issue, as it is when it is issued; `by_port` as in Sim. */
-INLINE Instance *next_microop(Sim *s, const Op *m, int64_t id, const int by_port)
+INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
 {
+    const int64_t id = s->microops_issued++;
     Instance *x = instance(s, id);
     x->id = id; /* the rest is written before it is read */
-    x->ready = s->now + (m->ports ? s->core->dispatch_delay : 0);
+    x->ready = s->now + m->delay;
+    x->done = never;
     x->op = m;
     x->port = -1;
-    x->known = 0;
-    x->scheduler = by_port ? 0 : (int8_t)m->scheduler;
-    x->slow = (int8_t)(m->slow >> s->phase & 1);
-    x->banks = m->size ? banks_of(s, m) : 0;
+    x->slow = 0;
+    x->banks = 0;
+    if (m->varies) {
+        x->slow = (int16_t)(m->slow >> s->phase & 1);
+        x->banks = m->size ? banks_of(s, m) : 0;
+    }
     x->enters = by_port || !m->ports ? BEFORE_ALL : x->ready;
-    s->microops_issued = id + 1;
     return x;
 }
 
-INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
+INLINE void issue_microop(Sim *s, const Op *m, int32_t slot, const int plain)
 {
     const Core *c = s->core;
-    const Op *m = &s->ops[u];
-    Instance *x = next_microop(s, m, s->first_issuing + u, !plain && c->by_port);
+    Instance *x = next_microop(s, m, !plain && c->by_port);
     if (m->ports) {
-        s->scheduled[m->scheduler]++;
+        s->room[m->scheduler]--;
         if (plain || c->issue_ports) {
-            x->port = choose_port(s, m, slot);
+            x->port = (int16_t)choose_port(s, m, slot);
             s->counters[x->port]++;
         }
     }
@@ -848,23 +871,26 @@ INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
 }
 
 /* The same where schedulers belong to ports: `given` is the port, -1 for none yet. */
-static void issue_to_port(Sim *s, const Op *m, int64_t id, int32_t given)
+static void issue_to_port(Sim *s, const Op *m, int32_t given)
 {
-    Instance *x = next_microop(s, m, id, 1);
-    if (m->ports)
-        enter_by_port(s, x, given);
+    Instance *x = next_microop(s, m, 1);
+    x->port = (int16_t)given;
+    if (m->at_issue == QUEUED)
+        s->queue[s->queue_end++ & s->queue_mask] = x->id;
     wait_for_sources(s, x, m);
     if (!x->pending)
         all_known(s, x);
 }
 
-/* Count the loads of a slot of the block for this cycle; 0 where with these they are more than a cycle's. A slot that has
+/* Count the loads of a slot for this cycle; 0 where with these they are more than a cycle's. A slot that has
    more by itself is not kept waiting for ever. */
-INLINE int adds_loads(const Sim *s, uint32_t *loads, int32_t slot)
+INLINE int adds_loads(const Sim *s, uint32_t *loads, uint32_t own)
 {
-    const uint32_t own = s->loads_of[slot], sum = *loads + own;
+    if (!own)
+        return 1;
+    const uint32_t sum = *loads + own;
     const uint32_t over = sum + s->loads_room, some = *loads + EACH_BYTE * MOST_IN_BYTE; /* the highest bit of each byte */
-    if (own && over & some & EACH_BYTE * (MOST_IN_BYTE + 1))
+    if (over & some & EACH_BYTE * (MOST_IN_BYTE + 1))
         return 0;
     *loads = sum;
     return 1;
@@ -878,32 +904,34 @@ static int accesses_fit(const Sim *s)
     int32_t counters[PORTS], near = 0;
     for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
-        near |= s->counters[port] + c->issue_width > c->rooms[c->scheduler_of[port]];
+        near |= s->counters[port] > s->near[port];
     }
     if (!near)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
     uint32_t given = 0, loads = 0;
-    int32_t k = s->slot_issuing, e = s->entry_issuing, left = s->entries[e].slots - s->slot_in_entry;
+    const Slot *own = s->issuing;
+    const Entry *entry = s->entry;
+    int32_t left = entry->slots - s->slot_in_entry;
     int64_t entries = s->entries_delivered - s->entries_issued;
     for (int32_t slot = 0; slot < c->issue_width && entries > 0; slot++, left--) {
         while (!left && --entries > 0) {
-            e = e + 1 == c->entries ? 0 : e + 1;
-            left = s->entries[e].slots;
-            if (s->entries[e].together && slot && slot + left > c->issue_width && left <= c->issue_width)
+            entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
+            left = entry->slots;
+            if (entry->together && slot && slot + left > c->issue_width && left <= c->issue_width)
                 return 1;
         }
-        if (entries <= 0 || (s->loads_of && !adds_loads(s, &loads, k)))
+        if (entries <= 0 || !adds_loads(s, &loads, own->loads))
             return 1;
-        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++) {
-            if (!(s->ops[u].ports & c->addressing))
+        for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++) {
+            if (!(m->ports & c->addressing))
                 continue;
-            const int32_t port = port_of_access((uint32_t)s->ops[u].ports, given, counters);
+            const int32_t port = port_of_access((uint32_t)m->ports, given, counters);
             given |= 1u << port;
             if (++counters[port] > c->rooms[c->scheduler_of[port]])
                 return 0;
         }
-        k = k + 1 == c->slots ? 0 : k + 1;
+        own = own + 1 == s->slots_end ? s->slots : own + 1;
     }
     return 1;
 }
@@ -912,28 +940,29 @@ static int accesses_fit(const Sim *s)
 INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
 {
     const Core *c = s->core;
-    const int32_t k = s->slot_issuing, first = s->first_microop[k], end = s->first_microop[k + 1];
-    if (!plain && s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
+    const Slot *own = s->issuing;
+    if (!plain && own->registers > s->registers_free && s->registers_free < c->vector_registers) {
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (!plain && s->loads_of && !adds_loads(s, &s->loads, k)) {
+    if (!plain && !adds_loads(s, &s->loads, own->loads)) {
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
-    if (by_port && !place_slot(s, first, end - first, slot)) {
+    if (by_port && !place_slot(s, own, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
-    for (int32_t u = first; u < end; u++) {
+    const int32_t *given = s->given;
+    for (const Op *m = own->ops, *end = own->ops_end; m < end; m++) {
         if (by_port)
-            issue_to_port(s, &s->ops[u], s->first_issuing + u, s->given[u - first]);
+            issue_to_port(s, m, *given++);
         else
-            issue_microop(s, u, slot, plain);
+            issue_microop(s, m, slot, plain);
     }
-    s->registers_taken += plain ? 0 : s->registers[k];
+    s->registers_free -= plain ? 0 : own->registers;
     s->slots_issued++;
-    s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
+    s->issuing = own + 1 == s->slots_end ? s->slots : own + 1;
     s->slot_in_entry++;
     return 1;
 }
@@ -942,10 +971,9 @@ static void begin_entry(Sim *s)
 {
     s->slot_in_entry = 0;
     s->entries_issued++;
-    if (++s->entry_issuing == s->core->entries) {
-        s->entry_issuing = 0;
+    if (++s->entry == s->entries_end) {
+        s->entry = s->entries;
         s->pass_issuing++;
-        s->first_issuing += s->core->microops;
         s->phase = s->pass_issuing & (PHASES - 1);
     }
 }
@@ -959,9 +987,7 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
-    if (!by_port && (s->scheduled[0] + width > c->scheduler ||
-                     (c->load_scheduler && s->scheduled[1] + width > c->load_scheduler) ||
-                     (c->store_scheduler && s->scheduled[2] + width > c->store_scheduler))) {
+    if (!by_port && (s->room[0] < width || s->room[1] < width || s->room[2] < width)) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
@@ -976,24 +1002,21 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->loads = 0;
         s->accessed = 0;
     }
-    const int64_t delivered = s->entries_delivered;
-    while (slot < width && s->entries_issued < delivered) {
-        const Entry *entry = &s->entries[s->entry_issuing];
-        if (!slot || !s->slot_in_entry) {
-            if (groups && slot && !s->entry_issuing && s->pass_issuing % c->copies == 0)
-                break;
-            if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
-                                            unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
-                s->tally.stalls[GROUPS_APART]++;
-                break;
-            }
-            taken++;
-            unlaminated += entry->together;
+    for (int64_t left = s->entries_delivered - s->entries_issued; left > 0 && slot < width; left--) {
+        const Entry *entry = s->entry;
+        if (groups && slot && entry == s->entries && s->pass_issuing % c->copies == 0)
+            break;
+        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+                                        unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
+            s->tally.stalls[GROUPS_APART]++;
+            break;
         }
-        if (s->slot_in_entry < entry->slots && !issue_slot(s, slot++, plain, by_port))
-            return;
-        if (s->slot_in_entry == entry->slots)
-            begin_entry(s);
+        taken++;
+        unlaminated += entry->together;
+        while (s->slot_in_entry < entry->slots)
+            if (slot == width || !issue_slot(s, slot++, plain, by_port))
+                return;
+        begin_entry(s);
     }
 }
 
@@ -1123,9 +1146,9 @@ static void decode(Sim *s, int64_t queued)
 
 /* Whether the queue has no room for the line of code of a unit: it holds what is left of a few, those of each pass for
    themselves. What begins in one line and ends in the next one belongs to both. */
-INLINE int without_line(Sim *s, const FetchUnit *unit)
+static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
 {
-    if (!s->core->queued_lines || s->entries_delivered == s->entries_issued)
+    if (delivered == s->entries_issued)
         return 0;
     while (s->oldest_until <= s->entries_issued) {
         if (++s->unit_oldest == s->core->units) {
@@ -1145,36 +1168,42 @@ static void fetch_line(Sim *s, int64_t queued)
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
     const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
-    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES;
+    const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = lines && c->queued_lines;
     const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
-    int32_t room = s->spare + c->dsb_width, begun = 0;
+    int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = lines ? first + s->opened : INT32_MAX; /* the first line that is not */
+    int64_t delivered = s->entries_delivered;
     s->spare = 0;
     while (room > 0) {
-        if (passes && begun && unit == s->units && !s->unit_part)
-            break;
-        if (lines && (unit->line - first >= s->opened || without_line(s, unit))) {
-            s->spare = !c->queued_lines ? 0 : room < c->dsb_width ? room : c->dsb_width;
+        if (unit->line >= unread || (few && without_line(s, unit, delivered))) {
+            s->spare = !few ? 0 : room < c->dsb_width ? room : c->dsb_width;
             break;
         }
-        begun = 1;
-        const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
-        s->entries_delivered += part;
-        room -= part;
-        if (part < left) {
-            s->unit_part += part;
+        const int32_t rest = unit->entries - part;
+        if (rest > room) {
+            delivered += room;
+            part += room;
             break;
         }
-        s->unit_part = 0;
-        s->stopped = unit->redirects;
+        delivered += rest;
+        room -= rest;
+        part = 0;
+        const int32_t redirects = unit->redirects;
         if (++unit == end) {
-            s->opened -= unit[-1].line - first + 1;
-            s->fetched_lines += unit[-1].line - first + 1;
+            const int32_t read = unit[-1].line - first + 1;
+            s->opened -= read;
+            s->fetched_lines += read;
+            unread -= lines ? read : 0;
             unit = s->units;
+            room = passes ? 0 : room;
         }
-        if (s->stopped)
+        if (redirects) {
+            s->stopped = redirects;
             break;
+        }
     }
+    s->entries_delivered = delivered;
+    s->unit_part = part;
     s->unit_fetching = (int32_t)(unit - s->units);
 }
 
@@ -1222,7 +1251,7 @@ static uint32_t signature(const Sim *s)
 {
     uint64_t counters[PORTS / 2], found = (uint64_t)(s->slots_issued - s->slots_retired) << 32 ^
                                           (uint64_t)(s->entries_delivered - s->entries_issued) << 16 ^
-                                          (uint64_t)s->scheduled[0];
+                                          (uint64_t)s->room[0];
     memcpy(counters, s->counters, sizeof counters);
     for (int32_t k = 0; k < PORTS / 2; k++)
         found = (found ^ counters[k]) * 0x9E3779B97F4A7C15u; /* 2^64 by the golden ratio: Fibonacci hashing */
@@ -1244,13 +1273,13 @@ static int32_t scalars(const Sim *s, int64_t *out)
 {
     const Core *c = s->core;
     int32_t n = 0;
-    out[n++] = s->slot_issuing;
-    out[n++] = s->entry_issuing;
+    out[n++] = s->issuing - s->slots;
+    out[n++] = s->entry - s->entries;
     out[n++] = c->source == LSD ? s->pass_issuing % c->copies : 0;
     out[n++] = s->slot_in_entry;
     out[n++] = s->slots_issued - s->slots_retired;
     for (int32_t k = 0; k < SCHEDULERS; k++)
-        out[n++] = s->scheduled[k];
+        out[n++] = s->room[k];
     out[n++] = s->entries_delivered - s->entries_issued;
     out[n++] = s->unit_fetching;
     out[n++] = s->unit_part;
@@ -1290,16 +1319,15 @@ static int64_t passes_issued(const Sim *s) { return s->pass_issuing; }
 static int64_t oldest_needed(const Sim *s)
 {
     const Core *c = s->core;
-    const int64_t unretired = s->first_retiring + s->first_microop[s->slot_retiring];
     const int64_t needed = (passes_issued(s) - c->farthest) * c->microops;
-    const int64_t oldest = unretired < needed ? unretired : needed;
+    const int64_t oldest = s->microops_retired < needed ? s->microops_retired : needed;
     return oldest > 0 ? oldest : 0;
 }
 
 static inline Trace trace(const Sim *s, const Instance *x)
 {
     const int64_t now = s->now;
-    if (!x->known)
+    if (x->done == never)
         return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1,
                        x->enters >= now && x->pending ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
     const int64_t base = x->base - now, oldest = -s->core->longest;
@@ -1312,13 +1340,14 @@ static inline int is_same(const Sim *s, const Snapshot *then, int64_t k)
     return a.base == b->base && a.done == b->done && a.enters == b->enters && a.pending == b->pending && a.port == b->port;
 }
 
-/* States that differ mostly do where those before them did: that place is compared first. */
+/* Whether states differ where those before them did, as most that differ do: what is asked first. */
+static int differs_there(const Sim *s, const Snapshot *then)
+{
+    return s->microops_issued - oldest_needed(s) != then->count || (s->differed < then->count && !is_same(s, then, s->differed));
+}
+
 static int same_traces(Sim *s, const Snapshot *then)
 {
-    if (s->microops_issued - oldest_needed(s) != then->count)
-        return 0;
-    if (s->differed < then->count && !is_same(s, then, s->differed))
-        return 0;
     for (int64_t k = 0; k < then->count; k++)
         if (!is_same(s, then, k)) {
             s->differed = k;
@@ -1357,9 +1386,9 @@ static int repeats(Sim *s)
     const int64_t newest = may_repeat(s, sign) ? s->snapshots_taken - 1 : -1;
     s->checks++;
     for (int64_t k = newest; k >= oldest; k--) {
-        if (s->signatures[k % SNAPSHOTS] != sign)
-            continue;
         const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
+        if (s->signatures[k % SNAPSHOTS] != sign || differs_there(s, then))
+            continue;
         count = count ? count : scalars(s, here);
         if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
             s->since = then->counts;
@@ -1387,19 +1416,23 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
-    for (int32_t g = 0; g < GROUPS; g++)
-        for (uint32_t rest = (uint32_t)s->core->rotating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
-            s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
-    for (int32_t g = 0; g < GROUPS; g++)
-        for (int32_t k = 0; k < s->in_rotation[g]; k++)
-            s->turn_behind[g][s->rotation[g][k]] = (k + 1) % s->in_rotation[g];
-    for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1)
-        s->of_slots[s->slot_ports++] = __builtin_ctz(rest);
+    for (int32_t g = 0; g < GROUPS && s->by_port; g++)
+        s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
+    for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        s->of_slots[s->slot_ports] = port;
+        s->scheduler_of_slots[s->slot_ports++] = s->core->scheduler_of[port];
+    }
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
         s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
-    for (int32_t k = 0; k < SCHEDULERS && s->by_port; k++)
-        if ((s->room[k] = s->core->rooms[k]) > 0)
-            s->with_room |= s->ports_of[k];
+    const int32_t shared[SCHEDULERS] = {s->core->scheduler, s->core->load_scheduler, s->core->store_scheduler};
+    for (int32_t k = 0; k < SCHEDULERS; k++) {
+        s->most[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
+        s->with_room |= s->most[k] > 0 ? s->ports_of[k] : 0;
+    }
+    memcpy(s->room, s->most, sizeof s->room);
+    for (int32_t port = 0; port < PORTS; port++)
+        s->near[port] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1438,6 +1471,11 @@ static int32_t choice_of(const Core *c, int32_t ports)
                                         : LEAST_USED;
 }
 
+static int32_t issue_of(const Core *c, int32_t ports)
+{
+    return !ports ? NOWHERE : ports & c->queued ? QUEUED : choice_of(c, ports);
+}
+
 /* Passes after which a µop stands at the same place in a line again. */
 static int32_t phases_of(const Op *m)
 {
@@ -1466,14 +1504,18 @@ static int make_ops(Sim *s, const Program *program)
     s->lenders = c->one_store ? s->lending : 0;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
+        const int32_t rotation = rotation_of(c, m[u].ports), rotating = rotation < 0 ? 0 : c->rotating[rotation];
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
-                      alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports),
-                      choice_of(c, m[u].ports),
+                      alternating_group(c, m[u].ports), rotation, rotation < 0 || m[u].ports & ~rotating ? 1 : c->gaps[rotation],
+                      kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), issue_of(c, m[u].ports),
+                      m[u].ports ? c->dispatch_delay : 0, (uint32_t)rotating,
                       m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
-                      m[u].blocks, m[u].place, m[u].stride, c->bank_bytes ? m[u].size : 0};
+                      m[u].blocks, m[u].slow_low || m[u].slow_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
+                      c->bank_bytes ? m[u].size : 0};
+        s->behind_queue |= ops[u].choice == BEHIND_QUEUE;
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
@@ -1505,29 +1547,41 @@ static int is_counted(const Core *c, const MicroOp *m, int32_t set)
     return c->most_loads[set] && (c->load_ports[set] ? m->load && !(m->ports & ~c->load_ports[set]) : (m->ports & c->addressing) != 0);
 }
 
-/* The µops of each slot by the set of ports that alone execute them, where a cycle dispatches only so many of these. */
-static int count_loads(Sim *s, const MicroOp *m)
+/* The loads of a slot by the set of ports that alone execute them, where a cycle dispatches only so many of these. */
+static uint32_t loads_of(const Core *c, const MicroOp *first, const MicroOp *end)
+{
+    uint32_t found = 0;
+    for (int32_t g = 0; g < GROUPS; g++) {
+        int32_t count = 0;
+        for (const MicroOp *m = first; m < end; m++)
+            count += is_counted(c, m, g);
+        found |= at_most(count, MOST_LOADS) << 8 * g;
+    }
+    return found;
+}
+
+static int make_slots(Sim *s, const Program *program)
 {
     const Core *c = s->core;
-    int limited = 0;
-    for (int32_t g = 0; g < GROUPS; g++) {
-        limited |= c->most_loads[g];
-        s->loads_room |= (MOST_IN_BYTE - at_most(c->most_loads[g], MOST_LOADS)) << 8 * g;
-    }
-    if (!limited)
-        return 0;
-    s->loads_of = arena_take(s->arena, c->slots, sizeof(uint32_t));
-    if (!s->loads_of)
+    const int32_t *first = program->first_microop;
+    Slot *slots = arena_take(s->arena, c->slots, sizeof(Slot));
+    if (!slots)
         return NO_MEMORY;
     for (int32_t k = 0; k < c->slots; k++) {
-        s->loads_of[k] = 0;
-        for (int32_t g = 0; g < GROUPS; g++) {
-            int32_t count = 0;
-            for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
-                count += is_counted(c, &m[u], g);
-            s->loads_of[k] |= at_most(count, MOST_LOADS) << 8 * g;
+        const MicroOp *m = program->microops + first[k], *end = program->microops + first[k + 1];
+        Slot *own = &slots[k];
+        *own = (Slot){s->ops + first[k], s->ops + first[k + 1], first[k + 1] - first[k], 0, 0, 0, loads_of(c, m, end)};
+        for (; m < end; m++) {
+            own->accesses += (m->ports & c->addressing) != 0;
+            own->by_slot += s->ops[m - program->microops].at_issue == OF_SLOTS;
+            own->registers += c->vector_registers ? m->registers : 0;
         }
     }
+    for (int32_t g = 0; g < GROUPS; g++)
+        s->loads_room |= (MOST_IN_BYTE - at_most(c->most_loads[g], MOST_LOADS)) << 8 * g;
+    s->slots = s->issuing = s->retiring = slots;
+    s->slots_end = slots + c->slots;
+    s->registers_free = c->vector_registers;
     return 0;
 }
 
@@ -1536,8 +1590,8 @@ static int allocate(Sim *s, const Program *program)
     const Core *c = s->core;
     int64_t most_in_slot = 1;
     for (int32_t k = 0; k < c->slots; k++)
-        if (s->first_microop[k + 1] - s->first_microop[k] > most_in_slot)
-            most_in_slot = s->first_microop[k + 1] - s->first_microop[k];
+        if (program->first_microop[k + 1] - program->first_microop[k] > most_in_slot)
+            most_in_slot = program->first_microop[k + 1] - program->first_microop[k];
     const int64_t in_flight = ((int64_t)c->reorder_buffer + 2 * c->issue_width) * most_in_slot;
     const int64_t ring = power_of_two(((int64_t)c->farthest + 2) * c->microops + in_flight);
     const int64_t ready = c->scheduler + c->load_scheduler + c->store_scheduler +
@@ -1553,16 +1607,9 @@ static int allocate(Sim *s, const Program *program)
     s->queue_mask = power_of_two(c->queue_entries) - 1;
     s->queue = arena_take(s->arena, s->queue_mask + 1, sizeof(int64_t));
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
-    s->registers = arena_take(s->arena, c->slots + 1, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
-    if (!s->ring || !s->queue || !s->given || !s->registers || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
-        return NO_MEMORY;
-    for (int32_t k = 0; k < c->slots; k++)
-        s->registers[k] = 0;
-    for (int32_t k = 0; k < c->slots; k++)
-        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1] && c->vector_registers; u++)
-            s->registers[k] += program->microops[u].registers;
-    if (count_loads(s, program->microops))
+    if (!s->ring || !s->queue || !s->given || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program) ||
+        make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
     if (!s->taken)
@@ -1601,14 +1648,14 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     const Core *c = s->core;
     if (!plain && c->vector_registers) {
         int32_t *coming = &s->registers_coming[s->now & (RELEASES - 1)];
-        s->registers_taken -= *coming;
+        s->registers_free += *coming;
         *coming = 0;
     }
     if (!plain && s->kinds)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     retire(s, plain);
     const int issue_ports = plain || by_port || c->issue_ports;
-    if (issue_ports)
+    if (by_port ? s->behind_queue : issue_ports)
         count_waiting(s, by_port);
     wake(s);
     if (issue_ports)
@@ -1728,8 +1775,8 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     s.core = program->core;
     s.units = program->units;
     s.oldest_until = program->core->units ? program->units->entries : 0;
-    s.entries = program->entries;
-    s.first_microop = program->first_microop;
+    s.entries = s.entry = program->entries;
+    s.entries_end = program->entries + program->core->entries;
     s.schedule = program->schedule;
     s.decoding = program->core->source == DECODERS;
     s.by_port = program->core->by_port && program->core->issue_ports;
