@@ -22,7 +22,8 @@ core was busy do not count.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import cycle as endless
 from itertools import permutations
 from math import isnan, nan
 from random import Random
@@ -70,6 +71,20 @@ def blocks() -> Iterator[str]:
         yield shown * 6 + _PAUSE + _PROBE
     for shown in ("LLLLLL", "LLWW..", "LF....", "PL....", "PLL...", "FB....", "FFB...", "FFFB..", "FFFFB.", "BB...."):
         yield shown + _PAUSE + _PROBE
+    for shown in (
+        "CFFFF.",
+        "FFFFC.",
+        "CFFFC.",
+        "FCCFF.",
+        "CFFCF.",
+        "BCFFF.",
+        "CFFFB.",
+        "BBFFF.",
+        "FFFBB.",
+        "FCFF..",
+        "FFCF..",
+    ):
+        yield shown + _PAUSE + _PROBE
     yield from ("P....." * 9, "f....." * 3 + _PAUSE + "CF....", "f....." * 3 + _PAUSE + "PF....")
 
 
@@ -81,40 +96,43 @@ def random_blocks(random: Random, number: int) -> Iterator[str]:
         yield _PAUSE.join(halves)
 
 
-def assigned(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, ...] | None:
-    """Queues of the operations of a cycle, no two the same: those with the fewest entries in all, of these the first
-    ones, in order; an operation that not all execute gets the one nearest to that; None where there are too few."""
-    if len(letters) > len(occupied):
+def assigned(letters: Sequence[str], occupied: Sequence[int], taken: Collection[int] = ()) -> tuple[int, ...] | None:
+    """Queues of at most four operations of a cycle, no two the same: those with the fewest entries in all, of these the
+    first ones, and of their orders the first that the operations allow; None where there is none. `taken`: queues that
+    have an operation of ALU0 and ALU3 already."""
+    allowed = [tuple(q for q in QUEUES[own] if len(QUEUES[own]) > 2 or q not in taken) for own in letters]
+    every = permutations(range(len(occupied)), min(len(letters), len(occupied) + 1))
+    fitting = (own for own in every if all(q in queues for q, queues in zip(own, allowed, strict=True)))
+    return min(fitting, key=lambda own: (sum(occupied[q] for q in own), sorted(own), own), default=None)
+
+
+def of_five(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, ...] | None:
+    """Queues of five operations of a cycle: ALU3's gets two, one of which only ALU0 and ALU3 execute. Of two branches
+    the second one of a cycle is one too many for it: what comes fifth goes to ALU0's queue, then."""
+    few = [k for k, own in enumerate(letters) if QUEUES[own] == (0, 3)]
+    if not few or len(few) > 2:
         return None
-
-    def rank(queues: Sequence[int]) -> tuple[int, list[int], int, Sequence[int]]:
-        order = sorted(queues)
-        apart = [abs(order.index(q) - k) for k, q in enumerate(queues) if len(QUEUES[letters[k]]) < len(occupied)]
-        return sum(occupied[q] for q in queues), order, sum(apart), queues
-
-    every = permutations(range(len(occupied)), len(letters))
-    allowed = (own for own in every if all(q in QUEUES[letter] for q, letter in zip(own, letters, strict=True)))
-    return min(allowed, key=rank, default=None)
+    if sum(letters[k] == "B" for k in few) == 2:
+        first = assigned(letters[:4], occupied)
+        return None if first is None else (*first, 0)
+    beside = few[-1] if occupied[3] > occupied[0] else few[0]
+    others = assigned([own for k, own in enumerate(letters) if k != beside], occupied, taken=(3,))
+    return None if others is None else (*others[:beside], 3, *others[beside:])
 
 
 def cycle(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, list[int]]:
     """How many of these letters a cycle dispatches, and their queues, -1 for none. Loads and stores take one queue each
-    without regard to the ALUs; a branch takes ALU3's, beside an operation there, where the ALUs are all wanted."""
-    accesses, free = 0, sorted(range(3), key=lambda q: occupied[q])
+    without regard to the ALUs."""
+    free = sorted(range(3), key=lambda q: occupied[q])
     for end in range(min(WIDTH, len(letters)), 0, -1):
         own = letters[:end]
-        wanted = [k for k, letter in enumerate(own) if letter in QUEUES]
-        beside = [None, *(k for k in wanted if own[k] == "B")]
-        choices = [(assigned([own[j] for j in wanted if j != k], occupied), k) for k in beside]
+        wanted = [letter for letter in own if letter in QUEUES]
         accesses = sum(letter in "LW" for letter in own)
-        found = next(((queues, k) for queues, k in choices if queues is not None), None)
-        if found is None or accesses > len(free):
+        found = of_five(wanted, occupied) if len(wanted) == len(occupied) + 1 else assigned(wanted, occupied)
+        if found is None or accesses > len(free) or len(wanted) > len(occupied) + 1:
             continue
-        queues, loads = iter(found[0]), iter(sorted(free[:accesses]))
-        return end, [
-            3 if k == found[1] else next(queues) if letter in QUEUES else next(loads) if letter in "LW" else -1
-            for k, letter in enumerate(own)
-        ]
+        queues, loads = iter(found), iter(sorted(free[:accesses]))
+        return end, [next(queues) if letter in QUEUES else next(loads) if letter in "LW" else -1 for letter in own]
     raise ValueError("a letter fits into no cycle")
 
 
@@ -140,7 +158,11 @@ def text(letters: str, read: int | None, steps: tuple[int, int]) -> str:
     earlier, later = ([_STEP] * number for number in steps)
     head = ["lfence", *earlier, "vmovq rdx, xmm0", *later, *["vmovq rcx, xmm0"] * 2]
     lines = [*head, *["mov r15, r14"] * (_HEAD - len(head))]
-    lines += [_LINES[letter].format("r8" if k == read else "r9") for k, letter in enumerate(letters)]
+    kept = endless(
+        ("r10", "r11", "r12", "r13", "rbx", "rdi")
+    )  # cmov reads what it writes, so that it writes nothing else's
+    names = [next(kept) if letter == "C" else "r9" for letter in letters]
+    lines += [_LINES[letter].format("r8" if k == read else names[k]) for k, letter in enumerate(letters)]
     begin = "[rcx]" if read is None else _ADDRESSES.get(letters[read], "[r8]")
     return "\n".join([*lines, f"mov rax, {begin}", *["mov rax, [rax]"] * (_CHAIN - 1), "7:"])
 
