@@ -124,15 +124,16 @@ def _code(
     request: KernelRequest, code: CodeRequest, target: Toolchain, nest: LoopNest, sizes: dict[str, int]
 ) -> KernelCode:
     """The assembly of the kernel and the loop in it that `ecm` analyses."""
-    compiler, flags = chosen_compiler(target, code)
+    compiler, _ = chosen_compiler(target, code)
     if code.asm is None:
         with ExitStack() as stack:
             made = start_late(stack, nest, code, target, request).finish()
-        text, compiled, flags = made.text, read_compiled(made, nest.file, target.isa), made.flags
+        text, compiled = made.text, read_compiled(made, nest.file, target.isa)
     else:
         _, text = read_file(code.asm, syntax=code.syntax, isa_name=target.isa)
         if not text:
             what = "is no assembly text"
             raise MeasurementError(what, where=code.asm, todo="give a listing that the assembler takes")
-        compiled, flags = read_given(code, target.isa), ()
-    return KernelCode(text, find_kernel_loop(nest, sizes, code, compiled), compiler.command, flags)
+        compiled = read_given(code, target.isa)
+    origin, loop = compiled.origin, find_kernel_loop(nest, sizes, code, compiled)
+    return KernelCode(text, loop, compiler.command, origin.flags, origin.compiler, origin.version)

@@ -54,7 +54,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch):
         offsets = dict(conditions.array_offsets)
         arrays = tuple(PlacedArray(name, 4096, offsets.get(name, 0), conditions.huge) for name in nest.arrays)
         return KernelMeasurement(
-            nest.name, dict(sizes), level, 1 << 14, 1000, figure, 3.2e9, 16, arrays, code.flags, (),
+            nest.name, dict(sizes), level, 1 << 14, 1000, figure, 3.2e9, 16, arrays,
+            code.compiler, code.version, code.flags, (),
         )  # fmt: skip
 
     monkeypatch.setattr(host_kernels, "measure_kernel", measure)
