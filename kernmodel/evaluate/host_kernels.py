@@ -17,13 +17,13 @@ from kernmodel.measure.kernels import Conditions, KernelCode, level_bytes, measu
 from kernmodel.measure.model import KernelMeasurement
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import deciding_names, sizes_of
-from kernmodel.studies.predict.arrays import refuse_unknown_arrays
 from kernmodel.studies.predict.compiled import (
     Toolchain,
     chosen_compiler,
     find_kernel_loop,
     read_compiled,
     read_given,
+    refuse_misplaced,
     start_late,
 )
 from kernmodel.studies.predict.nests import read_nest
@@ -97,7 +97,7 @@ def host_kernel(
     if target.isa != _ISA:
         what = f"the machine executes {target.isa}, this host {_ISA}: its code does not run here"
         raise InputError(what, where=request.machine or None, todo="give a machine file of this host")
-    refuse_unknown_arrays((name for name, _ in conditions.array_offsets), nest)
+    refuse_misplaced(conditions.data_align, dict(conditions.array_offsets), nest)
     given = dict(request.sizes)
     sizes = sizes_of(nest, given if level is None else starting_sizes(nest, given))
     if level is not None:

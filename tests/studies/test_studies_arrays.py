@@ -88,6 +88,12 @@ def test_what_is_not_known_is_refused() -> None:
         array_places(hidden, nest, 64, None, {"a": 8})
     with pytest.raises(UsageError, match="power of two"):
         km.CodeOptions(data_align=24)
+    with pytest.raises(
+        UsageError, match=r"a=3: elements of a .double. begin at multiples of 8 B.*write --array-offset a=0 or a=8"
+    ):
+        array_places(loop, nest, 64, None, {"a": 3})
+    with pytest.raises(UsageError, match=r"--data-align: 4: elements of . .double. .*write --data-align 8 or more"):
+        array_places(loop, nest, 64, 4, {})
     with pytest.raises(UsageError, match="no offset"):
         km.CodeOptions(array_offsets=["a"]).request()
 
