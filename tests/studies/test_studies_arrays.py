@@ -108,6 +108,16 @@ def test_crossing_rows_take_as_long_as_was_measured() -> None:
     assert 2 * cycles == pytest.approx(6.03, rel=0.05)
 
 
+def test_a_stencil_of_short_rows_takes_as_long_as_was_measured(tmp_path: Path) -> None:
+    """6.03 cycles per line on an EPYC of family 25, model 17: the ends of its rows of 52 passes are foreseen."""
+    listing = tmp_path / "stencil.s"
+    listing.write_text(STENCIL)
+    code = km.CodeOptions(asm=listing, array_offsets={"a": 0, "b": 0})
+    prediction = km.ecm("stencil.c", "zen4", code=code, **SIZES).answer.prediction
+    assert prediction.cycles == pytest.approx(6.03, rel=0.05)
+    assert prediction.outside is not None and prediction.outside.exit == "foreseen"
+
+
 KEPT = STENCIL.replace(".L2:\n", ".L2:\n    leaq 1688(%rdx), %r8\n    {keep}\n").replace(
     "vaddpd 1688(%rdx,%rax)", "{load}\n    vaddpd (%r8,%rax)"
 )
