@@ -17,13 +17,13 @@ from kernmodel.measure.kernels import Conditions, KernelCode, level_bytes, measu
 from kernmodel.measure.model import KernelMeasurement
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import deciding_names, sizes_of
-from kernmodel.studies.predict.arrays import refuse_unknown_arrays
 from kernmodel.studies.predict.compiled import (
     Toolchain,
     chosen_compiler,
     find_kernel_loop,
     read_compiled,
     read_given,
+    refuse_misplaced,
     start_late,
 )
 from kernmodel.studies.predict.nests import read_nest
@@ -97,7 +97,7 @@ def host_kernel(
     if target.isa != _ISA:
         what = f"the machine executes {target.isa}, this host {_ISA}: its code does not run here"
         raise InputError(what, where=request.machine or None, todo="give a machine file of this host")
-    refuse_unknown_arrays((name for name, _ in conditions.array_offsets), nest)
+    refuse_misplaced(conditions.data_align, dict(conditions.array_offsets), nest)
     given = dict(request.sizes)
     sizes = sizes_of(nest, given if level is None else starting_sizes(nest, given))
     if level is not None:
@@ -124,15 +124,16 @@ def _code(
     request: KernelRequest, code: CodeRequest, target: Toolchain, nest: LoopNest, sizes: dict[str, int]
 ) -> KernelCode:
     """The assembly of the kernel and the loop in it that `ecm` analyses."""
-    compiler, flags = chosen_compiler(target, code)
+    compiler, _ = chosen_compiler(target, code)
     if code.asm is None:
         with ExitStack() as stack:
             made = start_late(stack, nest, code, target, request).finish()
-        text, compiled, flags = made.text, read_compiled(made, nest.file, target.isa), made.flags
+        text, compiled = made.text, read_compiled(made, nest.file, target.isa)
     else:
         _, text = read_file(code.asm, syntax=code.syntax, isa_name=target.isa)
         if not text:
             what = "is no assembly text"
             raise MeasurementError(what, where=code.asm, todo="give a listing that the assembler takes")
-        compiled, flags = read_given(code, target.isa), ()
-    return KernelCode(text, find_kernel_loop(nest, sizes, code, compiled), compiler.command, flags)
+        compiled = read_given(code, target.isa)
+    origin, loop = compiled.origin, find_kernel_loop(nest, sizes, code, compiled)
+    return KernelCode(text, loop, compiler.command, origin.flags, origin.compiler, origin.version)

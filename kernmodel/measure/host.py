@@ -304,28 +304,29 @@ class Harness(ClosedAtEnd):
         brackets = self.brackets()
         cycles: list[list[float]] = []
         pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
-        accepted = asked = made = 0
+        accepted = taken = made = 0
         end = time.monotonic() + effort.seconds
         while True:
             processor = self.processors[self._turn % len(self.processors)]
             self._turn += 1
             self.pin(processor)
-            pools[processor] += self.run(cases, effort.samples, wait_ms=_WAIT_MS)
+            found = self.run(cases, effort.samples, wait_ms=_WAIT_MS)
+            pools[processor] += found
             made += 1
-            asked += effort.samples * len(cases)
+            taken += len(found)
             rounds = [judge(pools[processor], brackets, number) for number in range(len(cases))]
             complete = [one for one in rounds if one is not None]
             if len(complete) == len(cases):
                 cycles.append([one.cycles for one in complete])
                 accepted += sum(one.accepted for one in complete)
                 pools[processor] = []
-            figure = agreed(cycles, value, accepted, asked - accepted) if cycles else None
+            figure = agreed(cycles, value, accepted, taken - accepted) if cycles else None
             if made >= effort.rounds and figure is not None and figure.confirmed:
                 return figure
             if made >= _LEAST_ROUNDS and time.monotonic() >= end:
                 break
         accepted += sum(counts(sample, brackets) for pool in pools.values() for sample in pool)
-        refused = asked - accepted
+        refused = taken - accepted
         return agreed(cycles, value, accepted, refused) if cycles else Figure(0.0, 0.0, 0.0, accepted, refused, False)
 
     def clock_hz(self) -> float:

@@ -71,12 +71,20 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class KernelCode:
-    """The code of a kernel: its assembly, the loop in it, and the compiler's command and flags."""
+    """The code of a kernel: its assembly, the loop in it, and what made it.
+
+    Attributes:
+        command: of the compiler that links it.
+        flags: with which it was compiled; compiler, version: family and version as the compiler signs them. None, and
+            no flags, where the assembly was given.
+    """
 
     assembly: str
     loop: AssemblyLoop
-    compiler: str
-    flags: tuple[str, ...]
+    command: str
+    flags: tuple[str, ...] = ()
+    compiler: str | None = None
+    version: str | None = None
 
 
 _START = 1000
@@ -187,7 +195,7 @@ def measure_kernel(
         raise MeasurementError(what, where=nest.name, todo="give smaller sizes, or measure on a host with more memory")
     driver = _driver(nest, sizes, defines)
     text = code.assembly if conditions.align is None else aligned_assembly(code, conditions.align)
-    with Harness({"kernel.s": text, "driver.c": driver}, flags=(), compiler=code.compiler) as harness:
+    with Harness({"kernel.s": text, "driver.c": driver}, flags=(), compiler=code.command) as harness:
         harness.take_kernel()
         address = loop_address(harness.program, function_name(nest), code.loop)
         placed = tuple(_place(harness, nest, number, array, sizes, conditions) for number, array in enumerate(arrays))
@@ -205,7 +213,7 @@ def measure_kernel(
     )  # fmt: skip
     return KernelMeasurement(
         nest.name, dict(sizes), level, needed, iterations, cycles, clock, address % 64 if address is not None else None,
-        placed, code.flags, notes,
+        placed, code.compiler, code.version, code.flags, notes,
     )  # fmt: skip
 
 

@@ -321,7 +321,8 @@ class KernelMeasurement:
         data_bytes: of all arrays; iterations: of the innermost body in a call.
         cycles: of the core, per iteration; clock_hz: of the core.
         loop_offset: address of the loop modulo 64, None where it was not found in the program.
-        arrays: where they lay; flags: of the compiler, none where the assembly was given.
+        arrays: where they lay.
+        compiler, version: what compiled it, None where the assembly was given; flags: its flags.
     """
 
     name: str
@@ -333,5 +334,7 @@ class KernelMeasurement:
     clock_hz: float
     loop_offset: int | None
     arrays: tuple[PlacedArray, ...]
+    compiler: str | None
+    version: str | None
     flags: tuple[str, ...]
     notes: tuple[Note, ...]

@@ -174,14 +174,22 @@ def few_cores_notes(machine: Machine, found: MemoryBandwidth | None, cores: int)
     Args:
         found: the bandwidth of memory that counts, None: none does.
     """
-    domain = machine.topology.cores_per_numa_domain
-    measured = domain if found is None else _series(machine, found).cores[-1]
-    if found is not None and measured < min(cores, domain):
+    measured = None if found is None else fewer_cores(machine, found, cores)
+    if found is not None and measured is not None:
         text = (
-            f"{found.mix.name} from memory was measured on {measured} of {domain} cores of a domain: what more of them "
-            "draw, and how many saturate it, is not known; they are taken to draw no more"
+            f"{found.mix.name} from memory was measured on {measured} of {machine.topology.cores_per_numa_domain} "
+            "cores of a domain: what more of them draw, and how many saturate it, is not known; they are taken to draw "
+            "no more"
         )
         yield Note("few-cores-bandwidth", text)
+
+
+def fewer_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> int | None:
+    """On how many cores the streams of a bandwidth of memory were measured, where these are fewer than so many of a
+    domain: what these draw is then known to be no less than that bandwidth, and nothing else. None where they are not.
+    """
+    measured = _series(machine, found).cores[-1]
+    return measured if measured < min(cores, machine.topology.cores_per_numa_domain) else None
 
 
 def drawn_share(machine: Machine, found: MemoryBandwidth, cores: int) -> float:

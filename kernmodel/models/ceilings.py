@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -491,10 +492,11 @@ def theoretical_bandwidth(machine: Machine, level: str, cores: int) -> float | N
 
 
 def path_bandwidth(machine: Machine, path: str, flow: PathLines, cores: int) -> MemoryCeiling:
-    """Bytes/s between two neighbouring levels (original, hierarchical): width × clock × cores, or measured.
+    """Bytes/s between two neighbouring levels (original, hierarchical): measured, or width × clock × cores.
 
-    Both directions count, so a full-duplex path moves at most twice its width. Measured: the stream mix that T_Mem of
-    the ECM model takes (`nearest_bandwidth`), at this number of cores.
+    Measured, with data in the outer level: the stream mix nearest to the lines on the path (`nearest_bandwidth`), which
+    T_Mem of the ECM model takes too, at this number of cores. Both directions count, so a full-duplex path moves at
+    most twice its width.
 
     Args:
         path: its name ("L1L2", …).
@@ -506,16 +508,47 @@ def path_bandwidth(machine: Machine, path: str, flow: PathLines, cores: int) -> 
     found = next(one for one in machine.paths if one.name == path)
     if found.bytes_per_cycle is None:
         return _measured_path(machine, found, flow, cores)
+    if _has_streams(machine, found) and found.outer != MEMORY and _comes_from(flow):
+        return _measured_cache(machine, found, flow, cores)
     width, source = _path_width(machine, found, cores)
     lines, occupying = sum(flow), flow.occupying(found)
     rate, share = (width * lines / occupying, flow.loads / lines) if lines else (width, 1.0)
     return MemoryCeiling(found.outer, machine.line_bytes, share, rate, "derived", source)
 
 
+def _has_streams(machine: Machine, path: TransferPath) -> bool:
+    return any(one.level == path.outer and one.threads_per_core == 1 for one in machine.bandwidths)
+
+
+_MOSTLY = 0.9
+"""Lines that come over a path for each that leaves over it, from which on they come from the level beyond."""
+
+
+def _comes_from(flow: PathLines) -> bool:
+    """Whether the lines on a path come from the level beyond, as those of streams that were measured there do: lines
+    from further out may go past a victim cache, which takes what leaves the cache inside all the same."""
+    return flow.loads > 0 and flow.loads >= _MOSTLY * (flow.stores + flow.clean_victims)
+
+
+def _measured_cache(machine: Machine, path: TransferPath, flow: PathLines, cores: int) -> MemoryCeiling:
+    """The same of a cache. Streams are counted by what they load and store: what they push into a victim cache comes
+    on top, for them as for the kernel. Several cores draw no more than each does alone: where their streams seem to,
+    the caches within have served a part, since all of them together hold more."""
+    made = _measured_path(machine, path, flow, cores)
+    alone = _measured_path(machine, path, flow, 1)
+    if made.bytes_per_second > cores * alone.bytes_per_second:
+        source = (
+            f"{alone.source}; {cores} times that of one core, since the caches within serve a part of what all draw"
+        )
+        made = replace(made, bytes_per_second=cores * alone.bytes_per_second, origin="derived", source=source)
+    counted = flow.loads + flow.stores
+    return replace(made, bytes_per_second=made.bytes_per_second * sum(flow) / counted)
+
+
 def _measured_path(machine: Machine, path: TransferPath, flow: PathLines, cores: int) -> MemoryCeiling:
     total = flow.loads + flow.stores
     share = flow.loads / total if total else 1.0
-    if not any(one.level == path.outer and one.threads_per_core == 1 for one in machine.bandwidths):
+    if not _has_streams(machine, path):
         width, source = _path_width(machine, path, cores)
         return MemoryCeiling(path.outer, machine.line_bytes, share, width, "derived", source)
     found = nearest_bandwidth(machine, path.outer, share)

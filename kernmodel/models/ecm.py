@@ -26,7 +26,14 @@ from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import Machine
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
-from kernmodel.models.bandwidths import UNFITTED, drawn_share, next_utilization, penalties, with_cores
+from kernmodel.models.bandwidths import (
+    UNFITTED,
+    drawn_share,
+    fewer_cores,
+    next_utilization,
+    penalties,
+    with_cores,
+)
 from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.ecm_intervals import Terms, intervals
 from kernmodel.models.outside import OUTSIDE, OutsideWork
@@ -83,6 +90,8 @@ class EcmPrediction:
             any.
         penalties: p0 of the recursive rule in units of T_Mem for 2, 3, … cores, the last one for more; empty: T_Mem/2.
         textbook: whether the machine's streams have no part in it.
+        saturation_is_least: whether the saturation points are lower bounds, since the streams of memory were measured
+            on fewer cores than a domain has, so that all of them may draw more.
     """
 
     machine: str
@@ -104,6 +113,7 @@ class EcmPrediction:
     calls: CallWork | None = None
     penalties: tuple[float, ...] = ()
     textbook: bool = False
+    saturation_is_least: bool = False
 
     @property
     def lacks_calls(self) -> bool:
@@ -186,19 +196,22 @@ class ScalingPoint:
         domains: ccNUMA domains in use.
         units_per_cycle: units of work per cycle of all cores together.
         cycles: cycles per unit of work of all cores together (1 / units_per_cycle).
-        utilization: of the first domain's memory bandwidth, 0 to 1.
+        utilization: of the first domain's memory bandwidth, 0 to 1; None where that is not known.
         saturated: whether every domain in use is saturated: more cores of it would not draw more. Its streams may draw
-            less than those of fewer cores, so that less than all is used.
+            less than those of fewer cores, so that less than all is used. None where that is not known.
         single_core_cycles: T_ECM of one core in the fullest domain (its share of the shared caches).
+        cycles_interval: between which values `cycles` lie where a domain has more active cores than its streams were
+            measured on: as long as these draw no more than the measured ones, or as short as if each drew by itself.
     """
 
     cores: int
     domains: int
     units_per_cycle: float
     cycles: float
-    utilization: float
-    saturated: bool
+    utilization: float | None
+    saturated: bool | None
     single_core_cycles: float
+    cycles_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +300,7 @@ def predict(
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
+        saturation_is_least=_unmeasured(machine, terms.transfers[-1], domain) is not None,
     )
 
 
@@ -599,15 +613,50 @@ def scale(
     if spread.schedule != "dynamic":
         rates = {n: total * n / cores for n in rates}
     over = max(1.0, _overdrawn(machine, single, rates, counts))
+    cycles, saturated = over / total if total else 0.0, all(u >= 1.0 for u in used.values())
+    unmeasured = {n: _unmeasured(machine, one.transfers[-1], n) for n, one in single.items()}
+    least = any(one.saturation_is_least for one in single.values())
     return ScalingPoint(
         cores=cores,
         domains=len(counts),
         units_per_cycle=total / over,
-        cycles=over / total if total else 0.0,
-        utilization=drawn[counts[0]] / over,
-        saturated=all(u >= 1.0 for u in used.values()),
+        cycles=cycles,
+        utilization=None if least else drawn[counts[0]] / over,
+        # what does not saturate the least that the domains have does not saturate what they have
+        saturated=None if saturated and least else saturated,
         single_core_cycles=single[counts[0]].cycles,
+        cycles_interval=_unmeasured_interval(single, unmeasured, counts, spread, cycles),
     )
+
+
+def _unmeasured(machine: Machine, memory: TransferTime, cores: int) -> int | None:
+    """On how many cores of a domain the streams of memory were measured, where so many draw on it and those are fewer;
+    else None."""
+    bandwidth = memory.bandwidth
+    return fewer_cores(machine, bandwidth, cores) if bandwidth and memory.bandwidth_cycles > 0 else None
+
+
+def _unmeasured_interval(
+    single: Mapping[int, EcmPrediction],
+    unmeasured: Mapping[int, int | None],
+    counts: Sequence[int],
+    spread: Spread,
+    cycles: float,
+) -> Interval | None:
+    """From what cores take that do not share the bandwidth of memory to what they take if all of a domain draw no more
+    than the few that were measured.
+
+    Args:
+        single: the prediction of one core, by the active cores of a domain; unmeasured: the measured cores, by these.
+        counts: active cores of each domain; cycles: of all together in the latter case.
+    """
+    measured = next((few for few in unmeasured.values() if few is not None), None)
+    if measured is None:
+        return None
+    least = 1 / together({n: n / one.cycles for n, one in single.items()}, counts, spread)
+    few = f"{measured} core{'s' if measured > 1 else ''}"
+    cause, assumed = f"what more than {few} of a domain draw from memory", f"no more than {few} did"
+    return Interval(min(least, cycles), cycles, cause, assumed)
 
 
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:

@@ -110,9 +110,21 @@ def curves(answers: Sequence[ScalingAnswer], rate: str) -> list[Curve]:
     singles = [answer.single for answer in answers]
     alone = "both rules" if rules_agree(answers[0]) else "recursive latency-aware rule"
     return [
-        curve_of(answer.single, [row.point for row in answer.rows], rate, number, label, answer.saturation_recursive)
+        curve_of(
+            answer.single,
+            [row.point for row in answer.rows],
+            rate,
+            number,
+            label,
+            _saturation(answer, answer.saturation_recursive),
+        )
         for number, (answer, label) in enumerate(zip(answers, size_labels(singles, alone), strict=True))
     ]
+
+
+def _saturation(answer: ScalingAnswer, found: int | None) -> int | None:
+    """A saturation point that is drawn: one that is known."""
+    return None if answer.single.prediction.saturation_is_least else found
 
 
 def curve_of(
@@ -148,7 +160,7 @@ def simple_curve(answer: ScalingAnswer, rate: str) -> Curve:
     """Performance by the simple rule."""
     cores = tuple(row.point.cores for row in answer.rows)
     values = tuple(performance(row.simple_cycles, rate, answer.single) for row in answer.rows)
-    return Curve("simple rule min(n·P(1), P_sat)", cores, values, 1, answer.saturation_simple)
+    return Curve("simple rule min(n·P(1), P_sat)", cores, values, 1, _saturation(answer, answer.saturation_simple))
 
 
 def linear_values(answer: ScalingAnswer, rate: str, cores: Sequence[int]) -> tuple[float, ...]:

@@ -69,6 +69,8 @@ def _cores(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
     if old.domains != new.domains:
         domains = "1 ccNUMA domain" if new.domains == 1 else f"{new.domains} ccNUMA domains"
         yield f"{new.cores} cores fill {domains} in place of {old.domains}"
+    if None in (old.saturated, new.saturated) or new.utilization is None:
+        return
     if new.cores > 1 and old.saturated != new.saturated:
         verb = "then saturate" if new.saturated else "no longer saturate"
         yield f"{new.cores} cores {verb} the memory bandwidth ({100 * new.utilization:.0f} % of it used)"

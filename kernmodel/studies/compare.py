@@ -38,8 +38,8 @@ class MachineResult:
         saturation: cores that saturate a domain by the recursive rule, None: they do not.
         limit_core, limit_domain: what limits one core and a full domain, in a few words.
         because: why a full domain is as fast as it is, with the numbers behind it.
-        ratio: runtime of one core to that on the first machine, in seconds; ratio_domain: of a full domain. The first
-            machine is the first that has an answer for the kernel.
+        ratio: runtime of one core to that on the first machine, in seconds; ratio_domain: of a full domain, None where
+            either is not known. The first machine is the first that has an answer for the kernel.
     """
 
     machine: str
@@ -195,7 +195,9 @@ def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     fits = f"; {row.fits}" if row.fits else ""
     if prediction.memory_cycles <= 0:
         return f"A full domain: nothing moves over the memory path, and {cores} reach {reached}{fits}."
-    if not point.saturated:
+    if point.cycles_interval is not None:
+        return f"A full domain: {cores} reach {reached} at least{fits}; {point.cycles_interval.cause} is not known."
+    if not point.saturated or point.utilization is None:
         return f"A full domain: {cores} use {point.utilization:.0%} of its memory bandwidth and reach {reached}{fits}."
     found = prediction.transfers[-1].bandwidth
     bandwidth = f" ({found.bytes_per_second / 1e9:.1f} GB/s)" if found else ""
@@ -214,7 +216,8 @@ def _relative(result: MachineResult, first: MachineResult) -> MachineResult:
     if mine is None or theirs is None:
         return result
     ratios = [one / other if other else None for one, other in zip(mine, theirs, strict=True)]
-    return replace(result, ratio=ratios[0], ratio_domain=ratios[1])
+    told = all(one.domain is not None and one.domain.cycles_interval is None for one in (result, first))
+    return replace(result, ratio=ratios[0], ratio_domain=ratios[1] if told else None)
 
 
 def _seconds(result: MachineResult) -> tuple[float, float] | None:

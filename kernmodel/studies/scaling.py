@@ -34,7 +34,7 @@ class ScalingRow:
     Attributes:
         point: by the recursive latency-aware rule.
         simple_cycles: cycles per unit of work of all cores together by the simple rule min(n·P(1), P_sat) of each
-            domain.
+            domain; at most so many where `point` has an interval.
         speedup: over one core; efficiency: speedup / cores.
         limit: what limits there, in a few words ("T_nOL + T_L3Mem of one core", "memory bandwidth of 2 domains").
         fits: what of the shared caches a core still has and which reuse fits there, where that differs from the row
@@ -157,7 +157,9 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterato
             simple_cycles=1 / rate if rate else 0.0,
             speedup=speedup,
             efficiency=speedup / count,
-            limit=_waiting(made, point, count) or _limit(predictions, filled, spread),
+            limit=_waiting(made, point, count)
+            or _unsure(point, predictions[filled[-1]])
+            or _limit(predictions, filled, spread),
             fits=_fits(answer_at, before, filled),
             division=made,
         )
@@ -258,6 +260,15 @@ def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread:
     return f"{bandwidth}; {core} in the last" if saturated else core
 
 
+def _unsure(point: ScalingPoint, last: EcmPrediction) -> str:
+    """What limits where it is not known whether the domains are saturated; `last` is of the last domain."""
+    if point.saturated is not None:
+        return ""
+    if point.cycles_interval is not None:
+        return f"not known: {point.cycles_interval.cause}"
+    return of_core(last) if last.cores == 1 else f"memory bandwidth that {last.cores} cores draw"
+
+
 def _waiting(made: Division | None, point: ScalingPoint, cores: int) -> str:
     """That the core with the most iterations limits, where it does."""
     if made is None or made.balance is None or made.balance > 1 - _WORTH_A_WORD:
@@ -290,7 +301,10 @@ _SPREAD = 0.01
 def _falls(rows: Sequence[ScalingRow]) -> Iterator[Note]:
     """Where more cores are slower, and why."""
     for before, row in pairwise(rows):
-        fewer = row.point.utilization < before.point.utilization and not row.fits
+        if row.point.cycles_interval is not None:
+            continue  # more cores draw no less than the fewer that were measured, which is what they are taken to draw
+        now, earlier = row.point.utilization or 0.0, before.point.utilization or 0.0
+        fewer = now < earlier and not row.fits
         if row.point.units_per_cycle < before.point.units_per_cycle * (1 - (_SPREAD if fewer else _ROUNDING)):
             because = f": {row.fits}" if row.fits else ": so are the machine's streams" if fewer else ""
             text = f"{row.point.cores} cores are slower than {before.point.cores}{because}"

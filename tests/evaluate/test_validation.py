@@ -54,7 +54,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch):
         offsets = dict(conditions.array_offsets)
         arrays = tuple(PlacedArray(name, 4096, offsets.get(name, 0), conditions.huge) for name in nest.arrays)
         return KernelMeasurement(
-            nest.name, dict(sizes), level, 1 << 14, 1000, figure, 3.2e9, 16, arrays, code.flags, (),
+            nest.name, dict(sizes), level, 1 << 14, 1000, figure, 3.2e9, 16, arrays,
+            code.compiler, code.version, code.flags, (),
         )  # fmt: skip
 
     monkeypatch.setattr(host_kernels, "measure_kernel", measure)
@@ -224,6 +225,7 @@ def test_loops_have_a_class(kernel: str, kind: str) -> None:
         (("-m", MACHINE, "nothing.c"), 1, "no such kernel"),
         (("-m", "tx2", "triad.c"), 1, "the machine executes aarch64, this host x86-64"),
         (("-m", MACHINE, "triad.c", "--array-offset", "q=8"), 2, "has no array q; name one of b, c, a"),
+        (("-m", MACHINE, "triad.c", "--array-offset", "a=3"), 2, "write --array-offset a=0 or a=8"),
     ],
 )
 def test_wrong_input_is_one_message(recorded, capsys, arguments: tuple[str, ...], status: int, said: str) -> None:

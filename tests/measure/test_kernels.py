@@ -119,21 +119,28 @@ def test_calls_of_seconds_are_measured_by_fewer_samples_and_once(monkeypatch: py
     assert len(kernels.spaced(lambda: Figure(1.0, 1.0, 1.0, 9, 0, True))) == 1
 
 
+class Slow(Harness):
+    """A child whose calls take ten seconds; the core is undisturbed for the first `taken` of a round."""
+
+    def __init__(self, taken: int = 1000) -> None:
+        self.processors, self._turn, self._taken = (0,), 0, taken
+        self._brackets = Brackets(9600, 0.14, 0.19)
+
+    def pin(self, processor: int) -> None: ...
+
+    def run(self, cases, samples, seconds=None, *, wait_ms=0):
+        return [Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 0)] * min(samples, self._taken)
+
+
 def test_a_figure_has_two_rounds_however_long_they_take() -> None:
-    class Slow(Harness):
-        """A child whose calls take ten seconds."""
-
-        def __init__(self) -> None:
-            self.processors, self._turn = (0,), 0
-            self._brackets = Brackets(9600, 0.14, 0.19)
-
-        def pin(self, processor: int) -> None: ...
-
-        def run(self, cases, samples, seconds=None, *, wait_ms=0):
-            return [Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 0)] * samples
-
     figure = Slow().figure([Case(1)], lambda ends: ends[0], Effort(3, rounds=3, seconds=0.0))
     assert figure.confirmed and figure.accepted == 6
+
+
+def test_samples_that_were_never_taken_are_not_refused() -> None:
+    """A round whose core stays disturbed takes fewer: "152 of 3900 samples count" had some thousands of no sample."""
+    figure = Slow(taken=4).figure([Case(1)], lambda ends: ends[0], Effort(150, rounds=2, seconds=0.0))
+    assert (figure.accepted, figure.refused) == (8, 0)
 
 
 @on_host

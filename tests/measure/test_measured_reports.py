@@ -10,15 +10,30 @@ import pytest
 from kernmodel.api.measuring import Measurements
 from kernmodel.errors import Note, UsageError
 from kernmodel.measure.instructions import timing_of
-from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, InstructionMeasurements, Peak, Peaks
+from kernmodel.measure.model import (
+    BlockMeasurement,
+    InstructionMeasurement,
+    InstructionMeasurements,
+    KernelMeasurement,
+    Peak,
+    Peaks,
+    PlacedArray,
+)
 from kernmodel.measure.samples import Figure
 from kernmodel.report.json.measure import (
     block_document,
     instruction_document,
     instructions_document,
+    kernels_document,
     peaks_document,
 )
-from kernmodel.report.text.measure import block_report, instruction_report, instructions_report, peaks_report
+from kernmodel.report.text.measure import (
+    block_report,
+    instruction_report,
+    instructions_report,
+    kernels_report,
+    peaks_report,
+)
 from kernmodel.report.text.render import Style, render
 
 GOOD, BAD = Figure(1.0, 1.0, 1.01, 40, 60, True), Figure(1.7, 1.7, 2.4, 9, 891, False)
@@ -33,6 +48,18 @@ def test_a_confirmed_figure_has_value_spread_and_samples() -> None:
     text = render(block_report(block(GOOD)), Style())
     assert "1.00 cy (spread 1.0 %, 40 of 100 samples count)" in text
     assert block_document(block(GOOD))["cycles"]["value"] == 1.0
+
+
+def test_a_kernel_says_what_compiled_it() -> None:
+    array = PlacedArray("a", 8192, 0, True)
+    made = ("gcc", "12.2.0", ("-O3",))
+    one = KernelMeasurement("copy", {"N": 1000}, "L1", 16384, 1000, GOOD, 2.4e9, 0, (array,), *made, ())
+    assert "gcc 12.2.0" in render(kernels_report([one]), Style())
+    (point,) = kernels_document([one])["points"]
+    assert (point["compiler"], point["version"], point["flags"]) == ("gcc", "12.2.0", ["-O3"])
+    given = replace(one, compiler=None, version=None, flags=())
+    assert "Compiled" not in render(kernels_report([given]), Style())
+    assert kernels_document([given])["points"][0]["compiler"] is None
 
 
 def test_what_is_not_confirmed_has_no_number() -> None:

@@ -210,11 +210,34 @@ def test_missing_bandwidths_are_named() -> None:
 
 
 def test_paths_count_both_directions() -> None:
-    """L2L3 of Cascade Lake: 16 B/cy each way; L1L2: 64 B/cy for both together."""
-    machine = load_machine("clx")
+    """Widths of Cascade Lake, L2L3: 16 B/cy each way; L1L2: 64 B/cy for both together."""
+    machine = replace(load_machine("clx"), bandwidths=())
     assert path_bandwidth(machine, "L2L3", PathLines(1, 1, 0), 2).bytes_per_second == pytest.approx(2 * 32 * 2.5e9)
     assert path_bandwidth(machine, "L2L3", PathLines(1, 0, 0), 1).bytes_per_second == pytest.approx(16 * 2.5e9)
     assert path_bandwidth(machine, "L1L2", PathLines(1, 1, 0), 1).bytes_per_second == pytest.approx(64 * 2.5e9)
+
+
+def stream(level: str, cores: tuple[int, ...], *rates: float) -> BandwidthSeries:
+    return BandwidthSeries(level, StreamMix("copy", 1, 1, 0), cores, tuple(rate * 1e9 for rate in rates))
+
+
+def test_streams_of_caches_go_before_widths() -> None:
+    """Copies of one core in L2 and L3 at 20 and 10 GB/s, which load three lines for two that are reported. Every line
+    that comes from L3 pushes one into it: a half more than what is counted."""
+    series = (stream("L2", (1, 10), 20, 180), stream("L3", (1, 10), 10, 400))
+    machine = replace(load_machine("clx"), bandwidths=series)
+
+    def found(path: str, flow: PathLines, cores: int = 1) -> tuple[float, str, bool]:
+        made = path_bandwidth(machine, path, flow, cores)
+        return made.bytes_per_second / 1e9, made.origin, "width" in made.source
+
+    assert found("L1L2", PathLines(2, 1, 0)) == (pytest.approx(30), "measured", False)
+    assert found("L1L2", PathLines(2, 1, 0), 10) == (pytest.approx(270), "measured", False)
+    assert found("L2L3", PathLines(2, 1, 1)) == (pytest.approx(15 * 4 / 3), "measured", False)
+    # all together seem to draw four times what each does alone: of that the caches within have served a part
+    assert found("L2L3", PathLines(2, 1, 1), 10) == (pytest.approx(150 * 4 / 3), "derived", False)
+    # data in memory go past L3 on their way in, but not on their way out
+    assert found("L2L3", PathLines(0, 1, 1))[1:] == ("derived", True)
 
 
 def test_memory_path_counts_write_allocates() -> None:

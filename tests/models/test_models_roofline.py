@@ -58,9 +58,11 @@ def test_original_by_hand() -> None:
 
 
 def test_hierarchical_by_hand() -> None:
-    """L1: 32 B of loads and stores at 3:1, 170.7 B/cy; L1L2: five lines at 64 B/cy; L2L3: the longer direction, four
-    lines at 16 B/cy."""
-    found = hierarchical(triad())
+    """L1: 32 B of loads and stores at 3:1, 170.7 B/cy; by widths L1L2: five lines at 64 B/cy; L2L3: the longer
+    direction, four lines at 16 B/cy."""
+    case = triad()
+    memory = tuple(one for one in case.machine.bandwidths if one.level == "Mem")
+    found = hierarchical(replace(case, machine=replace(case.machine, bandwidths=memory)))
     per_core = [roof.bytes_per_second / 10 / 2.5e9 for roof in found.memory_roofs[:3]]
     assert per_core == pytest.approx([512 / 3, 64, 16 * 5 / 4])
     assert [point.intensity for point in found.points] == pytest.approx([2 / 32, 2 / 40, 2 / 40, 2 / 40])

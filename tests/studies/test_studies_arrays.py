@@ -88,6 +88,12 @@ def test_what_is_not_known_is_refused() -> None:
         array_places(hidden, nest, 64, None, {"a": 8})
     with pytest.raises(UsageError, match="power of two"):
         km.CodeOptions(data_align=24)
+    with pytest.raises(
+        UsageError, match=r"a=3: elements of a .double. begin at multiples of 8 B.*write --array-offset a=0 or a=8"
+    ):
+        array_places(loop, nest, 64, None, {"a": 3})
+    with pytest.raises(UsageError, match=r"--data-align: 4: elements of . .double. .*write --data-align 8 or more"):
+        array_places(loop, nest, 64, 4, {})
     with pytest.raises(UsageError, match="no offset"):
         km.CodeOptions(array_offsets=["a"]).request()
 
@@ -100,6 +106,16 @@ def test_crossing_rows_take_as_long_as_was_measured() -> None:
     places = array_places(loop, nest, 64, None, {})
     (cycles,) = predictions_placed(loop, core, settings, [places.taken])
     assert 2 * cycles == pytest.approx(6.03, rel=0.05)
+
+
+def test_a_stencil_of_short_rows_takes_as_long_as_was_measured(tmp_path: Path) -> None:
+    """6.03 cycles per line on an EPYC of family 25, model 17: the ends of its rows of 52 passes are foreseen."""
+    listing = tmp_path / "stencil.s"
+    listing.write_text(STENCIL)
+    code = km.CodeOptions(asm=listing, array_offsets={"a": 0, "b": 0})
+    prediction = km.ecm("stencil.c", "zen4", code=code, **SIZES).answer.prediction
+    assert prediction.cycles == pytest.approx(6.03, rel=0.05)
+    assert prediction.outside is not None and prediction.outside.exit == "foreseen"
 
 
 KEPT = STENCIL.replace(".L2:\n", ".L2:\n    leaq 1688(%rdx), %r8\n    {keep}\n").replace(

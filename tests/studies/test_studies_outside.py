@@ -204,6 +204,8 @@ def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:
         return outside_work(answer.nest, sizes, answer.loop, answer.incore, code, 8.0)
 
     assert [at(4 * passes).exit for passes in (36, 37, 64, 65)] == ["foreseen", "unknown", "unknown", "mispredicted"]
+    code = replace(code, mispredicted=61)
+    assert [at(4 * passes).exit for passes in (37, 60, 61)] == ["unknown", "unknown", "mispredicted"]
     assert at(144).entry_cycles == 0
     assert at(400).entry_cycles == pytest.approx(8 / 400 * 13)
 

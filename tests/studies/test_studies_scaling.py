@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kernmodel as km
 from kernmodel.errors import UsageError
 from kernmodel.machine.cores import Spread
 from kernmodel.studies.blocking.study import blocking
@@ -280,6 +281,47 @@ def test_streams_of_fewer_cores_than_asked_about_tell_no_saturation():
     assert told("triad", ()) == told("triad", (1,)) == told("triad", (2,), N=500) == []
     assert told("sum", (2,)) == []
     assert "few-cores-bandwidth" in [note.code for note in scaling(request("triad", machine), CodeRequest(), ()).notes]
+
+
+def test_more_cores_than_were_measured_have_an_interval():
+    """From what the measured ones draw, which was all that was said, to cores that do not share memory."""
+    machine = str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml")
+    answer = scaling(request("triad", machine), CodeRequest(), ())
+    one, two = (row.point for row in answer.rows)
+    assert one.cycles_interval is None and two.cycles_interval is not None
+    assert (two.cycles_interval.low, two.cycles_interval.high) == pytest.approx((two.cycles / 2, two.cycles))
+    assert [point.saturated for point in (one, two)] == [point.utilization for point in (one, two)] == [None, None]
+    assert answer.single.prediction.saturation_is_least
+    assert answer.rows[1].limit == "not known: what more than 1 core of a domain draw from memory"
+    assert predict_ecm(request("triad", machine), CodeRequest(), (2,)).scaling == (two,)
+    (measured,) = predict_ecm(request("sum", machine), CodeRequest(), (2,)).scaling
+    assert measured.cycles_interval is None and measured.utilization is not None
+
+
+def test_what_does_not_saturate_the_measured_cores_bandwidth_is_known_not_to():
+    machine = str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml")
+    (point,) = predict_ecm(request("2d-5pt", machine), CodeRequest(flags=("-O0",)), (2,)).scaling
+    assert (point.saturated, point.utilization) == (False, None)
+
+
+def test_more_cores_than_were_measured_are_told_as_text_and_in_json():
+    machine = str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml")
+    found = km.scale("triad.c", machine)
+    (body,) = found.json()["points"]
+    assert body["saturation_is_least"] and body["rows"][1]["saturated"] is None
+    assert body["rows"][1]["cycles_interval"]["low"] == pytest.approx(body["rows"][1]["cycles"] / 2)
+    text = found.text()
+    assert "n_S ≥ 1 core of 2" in text and "≥ 50%" in text and "985.4 MLUP/s (985.4 MLUP/s to 1.971 GLUP/s)" in text
+
+
+def test_assertions_on_saturation_stay_open_where_it_is_a_lower_bound(tmp_path):
+    machine = Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml"
+    checks = tmp_path / "checks.yml"
+    checks.write_text(
+        f"checks:\n  - {{kernel: triad.c, machine: {machine}, assert: [saturation >= 1, saturation <= 2]}}\n"
+    )
+    (result,) = km.check(checks).answer.results
+    assert [verdict.outcome for verdict in result.verdicts] == ["holds", "open"]
 
 
 def test_cores_that_the_machine_lacks():

@@ -70,6 +70,7 @@ class OutsideCycles:
         window: µops that the core has in flight, None where it is not known.
         penalty: of leaving the loop by a mispredicted branch, None where it is not known.
         foreseen: passes whose exit the predictor is known to foresee, 0 where nothing is known.
+        mispredicted: passes from which on it is known not to, None where that is not known.
         unknown: forms around the loop that the instruction table lacks.
         rows: times whole rows, None without a pipeline to simulate.
     """
@@ -85,6 +86,7 @@ class OutsideCycles:
     foreseen: int
     unknown: tuple[str, ...]
     rows: RowTimer | None = None
+    mispredicted: int | None = None
 
 
 def outside_cycles(
@@ -119,6 +121,7 @@ def outside_cycles(
         foreseen=parameters.foreseen_passes,
         unknown=tuple(dict.fromkeys(code.unknown)),
         rows=_row_timer(loop, slots, parameters, analyser, table) if around and around.ways else None,
+        mispredicted=parameters.mispredicted_passes,
     )
 
 

@@ -159,6 +159,7 @@ _FLAG = Flag()
 _WIDTH = Integer(1, 64)
 _ENTRIES = Integer(2, 10_000)
 _DELAY = Integer(0, 1000)
+_PASSES = Integer(1, 10_000)
 _BLOCK = PowerOfTwo(64)
 _TIME = Quantity("cycles", zero=True, most="1000 cy")
 _FUSIBLE = Words(("test", "cmp", "add", "sub", "and", "or", "xor", "inc", "dec"))
@@ -635,7 +636,8 @@ class Parameters:
         sources: source of each figure by key.
         front_end: its front end, None for the kind `none`; pipeline: what is behind it.
         misprediction: cycles of a mispredicted branch; foreseen_passes: passes of a loop, the same number each time, up
-            to which the branch predictor is known to foresee its exit.
+            to which the branch predictor is known to foresee its exit; mispredicted_passes: from which on it is known
+            not to.
         closed_by_widest: the port that instructions on the widest vectors take from vector µops while in flight.
         fused_with_jumps: mnemonics that macro-fuse with any conditional jump, for cores whose table has no front-end
             column.
@@ -657,6 +659,7 @@ class Parameters:
     pipeline: PipelineParameters | ZenPipelineParameters | WindowParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
     foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
+    mispredicted_passes: Annotated[int | None, Figure("mispredicted loop passes", _PASSES)] = None
     closed_by_widest: Annotated[str | None, Figure("port closed by widest vectors", Port())] = None
     fused_with_jumps: Annotated[tuple[str, ...], Figure("fused with conditional jumps", _FUSIBLE)] = ()
     loads: LoadParameters = field(default_factory=LoadParameters)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from kernmodel.models.ecm import AT_LEAST
 from kernmodel.report.commands import GIVEN_TEXT, commands
 from kernmodel.report.html.blocking import blocking_chart
 from kernmodel.report.html.blocks import blocks_html
@@ -25,7 +26,7 @@ from kernmodel.report.number_text import count, quantity
 from kernmodel.report.text.blocking import blocking_report
 from kernmodel.report.text.blocking import headline as headline_of_blocking
 from kernmodel.report.text.carm import carm_report
-from kernmodel.report.text.ecm import ecm_report, headline
+from kernmodel.report.text.ecm import ecm_report, headline, performance_text
 from kernmodel.report.text.incore import chain_section, components_section
 from kernmodel.report.text.machine import machine_report
 from kernmodel.report.text.report import verdict
@@ -114,11 +115,12 @@ def _tiles(answer: KernelReport) -> Html:
     tiles.append((f"{least}{quantity(convert_cycles(prediction.cycles, rate, prediction.work), rate)}", "one core"))
     if scaling is not None:
         best = max(scaling.rows, key=lambda row: row.point.units_per_cycle)
-        whole = quantity(convert_cycles(best.point.cycles, rate, prediction.work), rate)
+        whole = performance_text(best.point, rate, prediction.work)
         tiles.append((whole, f"{count(best.point.cores, 'core')}, the most of the machine"))
         found = scaling.saturation_recursive
         domain = answer.ecm.machine.topology.cores_per_numa_domain
-        tiles.append((str(found or "none"), f"of {count(domain, 'core')} saturate a ccNUMA domain (n_S)"))
+        least = AT_LEAST * (prediction.saturation_is_least and found is not None)
+        tiles.append((f"{least}{found or 'none'}", f"of {count(domain, 'core')} saturate a ccNUMA domain (n_S)"))
     if answer.ecm.traffic.flops_per_iteration:
         intensity = answer.ecm.traffic.arithmetic_intensity.get("Mem")
         shown = "∞" if intensity is None else f"{intensity:.4g} FLOP/B"

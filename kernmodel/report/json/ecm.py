@@ -67,7 +67,7 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         {"levels": [_level(prediction, level, cycles) for level, cycles in prediction.levels]},
         doc.pick(prediction, "overlap", "binding"),
         {"bottleneck": bottleneck_text(prediction)},
-        doc.pick(prediction, "saturation_simple", "saturation_recursive", "penalties", "work"),
+        doc.pick(prediction, "saturation_simple", "saturation_recursive", "saturation_is_least", "penalties", "work"),
     )
 
 
@@ -109,6 +109,7 @@ def _scaling_body(answer: ScalingAnswer) -> Json:
         {"single_core": prediction_json(prediction)},
         {"rows": [_scaling_row(row, prediction.work) for row in answer.rows]},
         doc.pick(answer, "saturation_simple", "saturation_recursive", "best_cores"),
+        doc.pick(prediction, "saturation_is_least"),
         notes=merged_notes(answer.notes),
     )
 

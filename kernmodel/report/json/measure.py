@@ -101,6 +101,8 @@ def kernels_document(measured: Sequence[KernelMeasurement]) -> Json:
         "clock_hz",
         "loop_offset",
         "arrays",
+        "compiler",
+        "version",
         "flags",
         "notes",
     )

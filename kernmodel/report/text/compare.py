@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.models.ecm import UNKNOWN
+from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.report.layout import Block, Blocks, Line, fields, left, lines, right, table
 from kernmodel.report.number_text import MISSING, count, decimal, time_in
 from kernmodel.report.text.bottleneck import because_text
-from kernmodel.report.text.ecm import bound_sign
+from kernmodel.report.text.ecm import bound_sign, performance_text
 from kernmodel.report.text.sections import code_fields, kernel_fields, merged_notes, notes_section
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import format_si
@@ -73,7 +73,7 @@ def _table(found: _Found, unit: str) -> Block:
 
 
 def _performance(point: ScalingPoint | None, unit: str, answer: EcmAnswer) -> str:
-    return MISSING if point is None else f"{time_in(point.cycles, unit, answer.prediction.work)} ({point.cores})"
+    return MISSING if point is None else f"{performance_text(point, unit, answer.prediction.work)} ({point.cores})"
 
 
 def _ratio(value: float | None) -> str:
@@ -83,7 +83,8 @@ def _ratio(value: float | None) -> str:
 def _saturation(result: MachineResult, answer: EcmAnswer) -> str:
     if not answer.prediction.transfers[-1].known:
         return UNKNOWN
-    cores = "none" if result.saturation is None else result.saturation
+    least = AT_LEAST * answer.prediction.saturation_is_least
+    cores = "none" if result.saturation is None else f"{least}{result.saturation}"
     return f"{cores} of {answer.machine.topology.cores_per_numa_domain}"
 
 

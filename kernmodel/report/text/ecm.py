@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.code.calls import named
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
-from kernmodel.report.number_text import count, decimal, time_in, with_interval
+from kernmodel.report.number_text import as_text, count, decimal, time_in, with_interval
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.caches import (
     STORES,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import Traffic
+    from kernmodel.uncertainty import Interval
 
 
 def ecm_report(answer: EcmAnswer, unit: str, *, verbose: bool = False) -> Blocks:
@@ -214,18 +216,18 @@ def _saturation(answer: EcmAnswer) -> Blocks:
         return lines(title, ["none: nothing moves over the memory path, so performance scales with the cores"])
     return fields(
         title,
-        ("simple rule ⌈T_ECM/T_Mem⌉", saturation_cores(prediction.saturation_simple, domain)),
-        ("recursive latency-aware rule", saturation_cores(prediction.saturation_recursive, domain)),
+        ("simple rule ⌈T_ECM/T_Mem⌉", saturation_cores(prediction.saturation_simple, domain, prediction)),
+        ("recursive latency-aware rule", saturation_cores(prediction.saturation_recursive, domain, prediction)),
     )
 
 
-def saturation_cores(number: int | None, domain: int) -> str:
+def saturation_cores(number: int | None, domain: int, prediction: EcmPrediction) -> str:
     """A saturation point in words ("n_S = 5 cores of 10"); None: that of more cores than the domain has."""
-    return (
-        f"does not saturate within its {count(domain, 'core')}"
-        if number is None
-        else f"n_S = {count(number, 'core')} of {domain}"
-    )
+    if number is None:
+        return f"does not saturate within its {count(domain, 'core')}"
+    if prediction.saturation_is_least:
+        return f"n_S ≥ {count(number, 'core')} of {domain}: memory was measured on fewer, and all may draw more"
+    return f"n_S = {count(number, 'core')} of {domain}"
 
 
 class _Scaled(NamedTuple):
@@ -247,11 +249,51 @@ def _scaling_columns(prediction: EcmPrediction, unit: str) -> tuple[Column, ...]
     return (
         right("cores", "point.cores"),
         right("domains", "point.domains"),
-        *time_columns(with_rates(unit, prediction.work), "point.cycles", prediction.work),
-        right("speed-up", lambda scaled: scaled.point.units_per_cycle * scaled.answer.prediction.cycles),
-        right("utilisation (first domain)", "point.utilization", "{:.0%}".format),
-        right("saturated", "point.saturated"),
+        *performance_columns(with_rates(unit, prediction.work), prediction.work),
+        right("speed-up", lambda scaled: at_least(scaled.point, _speedup(scaled), decimal)),
+        right("utilisation (first domain)", "point.utilization", percent_or_unknown),
+        right("saturated", "point.saturated", yes_or_unknown),
     )
+
+
+def _speedup(scaled: _Scaled) -> float:
+    return scaled.point.units_per_cycle * scaled.answer.prediction.cycles
+
+
+def performance_columns(units: Iterable[str], work: Work) -> tuple[Column, ...]:
+    """A column for each unit, of all cores of an item's `point`."""
+
+    def column(unit: str) -> Column:
+        return right(unit, lambda item: performance_text(item.point, unit, work))
+
+    return tuple(map(column, units))
+
+
+def performance_text(point: ScalingPoint, unit: str, work: Work) -> str:
+    """The time of all cores, or their performance, with its interval."""
+    return cycles_text(point.cycles, point.cycles_interval, unit, work)
+
+
+def cycles_text(cycles: float, interval: Interval | None, unit: str, work: Work) -> str:
+    """A time in cycles in any unit, with its interval from the lower number to the higher one."""
+    if interval is not None and unit.endswith("/s"):
+        interval = replace(interval, low=interval.high, high=interval.low)
+    return with_interval(cycles, interval, lambda found: time_in(found, unit, work), cause=False)
+
+
+def at_least(point: ScalingPoint, value: float, written: Callable[[float], str]) -> str:
+    """What follows from performance that is at least so high where it is not known."""
+    return f"{AT_LEAST * (point.cycles_interval is not None)}{written(value)}"
+
+
+def percent_or_unknown(share: float | None) -> str:
+    """A share in percent."""
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def yes_or_unknown(found: bool | None) -> str:
+    """Whether something is so."""
+    return UNKNOWN if found is None else as_text(found)
 
 
 def with_rates(unit: str, work: Work) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, fields, left, right, table
 from kernmodel.report.number_text import MISSING, decimal
-from kernmodel.report.text.sections import notes_section
+from kernmodel.report.text.sections import compiler_fields, notes_section
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
@@ -160,9 +160,10 @@ def kernels_report(measured: Sequence[KernelMeasurement]) -> Blocks:
         left("pages", lambda one: "huge" if all(array.huge for array in one.arrays) else "4 KiB"),
     )
     notes = dict.fromkeys(note for one in measured for note in one.notes)
-    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags))) if measured[0].flags else ()
+    one = measured[0]
+    pairs = compiler_fields(one.compiler, one.version, one.flags) if one.compiler else ()
     return (
         *table(f"{measured[0].name}, measured on this host", columns, measured),
-        *flags,
+        *fields("Compiled with", *pairs),
         *notes_section(tuple(notes)),
     )

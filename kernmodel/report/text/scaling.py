@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, fields, left, lines, right, table
-from kernmodel.report.number_text import count, time_in
+from kernmodel.report.number_text import count, decimal
 from kernmodel.report.text.bottleneck import bottleneck_text
-from kernmodel.report.text.ecm import outside_fields, saturation_cores, time_columns, with_rates
+from kernmodel.report.text.ecm import (
+    at_least,
+    cycles_text,
+    outside_fields,
+    percent_or_unknown,
+    performance_columns,
+    performance_text,
+    saturation_cores,
+    with_rates,
+    yes_or_unknown,
+)
 from kernmodel.report.text.sections import (
     code_fields,
     kernel_fields,
@@ -22,6 +33,7 @@ from kernmodel.studies.scaling import unit_of_performance
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
+    from kernmodel.units import Work
 
 
 def scaling_report(answers: Sequence[ScalingAnswer], unit: str | None, *, verbose: bool = False) -> Blocks:
@@ -75,7 +87,7 @@ def _summary(answer: ScalingAnswer, unit: str) -> Blocks:
     work = answer.single.prediction.work
 
     def told(row: ScalingRow) -> str:
-        return f"{time_in(row.point.cycles, unit, work)} on {count(row.point.cores, 'core')}"
+        return f"{performance_text(row.point, unit, work)} on {count(row.point.cores, 'core')}"
 
     return fields(
         "Saturation point of a ccNUMA domain, and best performance of the core counts below by the recursive rule",
@@ -111,7 +123,7 @@ def _saturation(answer: ScalingAnswer, cores: int | None) -> str:
     if answer.single.prediction.memory_cycles <= 0:
         return "none: nothing moves over the memory path"
     domain = answer.single.machine.topology.cores_per_numa_domain
-    return saturation_cores(cores, domain)
+    return saturation_cores(cores, domain, answer.single.prediction)
 
 
 def _division_columns() -> tuple[Column, ...]:
@@ -127,18 +139,25 @@ def _table(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
     columns = (
         right("cores", "point.cores"),
         right("domains", "point.domains"),
-        *time_columns(with_rates(unit, work) if verbose else (unit,), "point.cycles", work),
-        right("simple rule", lambda row: time_in(row.simple_cycles, unit, work)),
-        right("speed-up", "speedup"),
-        right("efficiency", "efficiency", "{:.0%}".format),
-        right("utilisation", "point.utilization", "{:.0%}".format),
-        right("saturated", "point.saturated"),
+        *performance_columns(with_rates(unit, work) if verbose else (unit,), work),
+        right("simple rule", lambda row: simple_text(row, unit, work)),
+        right("speed-up", lambda row: at_least(row.point, row.speedup, decimal)),
+        right("efficiency", lambda row: at_least(row.point, row.efficiency, "{:.0%}".format)),
+        right("utilisation", "point.utilization", percent_or_unknown),
+        right("saturated", "point.saturated", yes_or_unknown),
         *((right("T_ECM of a core", "point.single_core_cycles"),) if verbose else ()),
         *(_division_columns() if answer.rows[0].division is not None else ()),
         left("what limits", "limit", fold=True),
     )
     title = "Performance by the recursive rule, and by the simple rule beside it; utilisation of the first domain"
     return table(title, columns, answer.rows, always=True)
+
+
+def simple_text(row: ScalingRow, unit: str, work: Work) -> str:
+    """The time of all cores by the simple rule, or their performance, with its interval."""
+    found = row.point.cycles_interval
+    held = None if found is None else replace(found, low=min(found.low, row.simple_cycles), high=row.simple_cycles)
+    return cycles_text(row.simple_cycles, held, unit, work)
 
 
 def _cache_effects(answer: ScalingAnswer) -> Blocks:

@@ -77,8 +77,12 @@ def code_fields(origin: CodeOrigin | None) -> tuple[Pair, ...]:
         return ()
     if origin.compiler is None:
         return (("assembly", origin.file or "standard input"),)
-    version = f" {origin.version}" if origin.version else ""
-    return (("compiler", f"{origin.compiler}{version}"), ("flags", shlex.join(origin.flags)))
+    return compiler_fields(origin.compiler, origin.version, origin.flags)
+
+
+def compiler_fields(compiler: str, version: str | None, flags: Sequence[str]) -> tuple[Pair, ...]:
+    """The compiler with its version, and its flags, as label and value."""
+    return (("compiler", f"{compiler} {version}" if version else compiler), ("flags", shlex.join(flags)))
 
 
 def instruction_line(instruction: Instruction) -> str:

@@ -112,7 +112,10 @@ def _figure(answer: EcmAnswer, bound: Bound) -> tuple[float | None, Interval | N
     prediction = answer.prediction
     if bound.figure == "saturation":
         cores = prediction.saturation_recursive
-        return None if cores is None else float(cores), None
+        if cores is None or not prediction.saturation_is_least:
+            return None if cores is None else float(cores), None
+        cause, assumed = "what all cores of a domain draw from memory", "no more than the measured ones"
+        return float(cores), Interval(float(cores), inf, cause, assumed)
     found = figures(answer)
     named = {name.lower(): name for name in found} | {"ecm.mem": "ecm.memory"}
     name = named.get(bound.figure.lower())

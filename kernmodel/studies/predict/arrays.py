@@ -6,7 +6,7 @@ and so many further with each pass of the loops around. What it does not say is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import gcd, prod
 
@@ -17,6 +17,7 @@ from kernmodel.incore.engine.layout import PHASES
 from kernmodel.incore.model import InCore
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
+from kernmodel.studies.predict.compiled import refuse_misplaced
 from kernmodel.studies.predict.placement import MATTERS
 from kernmodel.studies.predict.row_starts import POINTED, STATIC
 from kernmodel.value_types import dataclass
@@ -62,10 +63,12 @@ def array_places(
         in_page: by instruction, where its access begins in a page, where that may matter and arrays probably lie so.
 
     Raises:
-        UsageError: `offsets` names an array that the kernel has not, or that the code does not show.
+        UsageError: `offsets` names an array that the kernel has not, or that the code does not show, or elements would
+            lie where compilers put none.
     """
     owners = _owners(loop, nest)
-    _refuse_unknown(offsets, nest, owners)
+    refuse_misplaced(align, offsets, nest)
+    _refuse_unknown(offsets, owners)
     base = (align or 0) % line
     element = min((array.element.size_bytes for array in nest.arrays.values()), default=line) or line
     taken = {name: offsets.get(array, base) % line for name, array in owners.items()}
@@ -114,20 +117,7 @@ def _words(offsets: Mapping[str, int], base: int, line: int, mapped: bool) -> st
     return ", ".join([*(f"{name} at {offset % line} modulo {line}" for name, offset in offsets.items()), rest])
 
 
-def refuse_unknown_arrays(names: Iterable[str], nest: LoopNest) -> None:
-    """Refuse offsets of arrays that a kernel does not have.
-
-    Raises:
-        UsageError: there is one.
-    """
-    for name in names:
-        if name not in nest.arrays:
-            todo = f"name one of {', '.join(nest.arrays)}"
-            raise UsageError(f"the kernel has no array {name}", where="--array-offset", todo=todo)
-
-
-def _refuse_unknown(offsets: Mapping[str, int], nest: LoopNest, owners: Mapping[str, str]) -> None:
-    refuse_unknown_arrays(offsets, nest)
+def _refuse_unknown(offsets: Mapping[str, int], owners: Mapping[str, str]) -> None:
     for name in offsets:
         if name not in owners.values():
             what = f"the assembly does not show which of its accesses are those of {name}"

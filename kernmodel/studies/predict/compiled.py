@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.errors import InputError
+from kernmodel.errors import InputError, UsageError
 from kernmodel.isa.model import Listing
 from kernmodel.patterns import pattern
 from kernmodel.source.text import is_description
@@ -147,15 +147,48 @@ def read_given(code: CodeRequest, isa_name: str) -> CompiledListing:
     return CompiledListing(listing, CodeOrigin(file, None, None, (), ()), region)
 
 
+def refuse_misplaced(align: int | None, offsets: Mapping[str, int], nest: LoopNest) -> None:
+    """Refuse offsets of arrays that a kernel does not have, and places where no compiler puts elements.
+
+    Args:
+        align: bytes at multiples of which all arrays begin, None: as the code says; offsets: of arrays by name.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for name, array in nest.arrays.items():
+        if align is not None and align % array.element.size_bytes:
+            what = (
+                f"{align}: elements of {name} ({array.element.name}) begin at multiples of {array.element.size_bytes} B"
+            )
+            raise UsageError(what, where="--data-align", todo=f"write --data-align {array.element.size_bytes} or more")
+    for name, offset in offsets.items():
+        if name not in nest.arrays:
+            what, todo = f"the kernel has no array {name}", f"name one of {', '.join(nest.arrays)}"
+            raise UsageError(what, where="--array-offset", todo=todo)
+        element = nest.arrays[name].element
+        if offset % element.size_bytes:
+            what = f"{name}={offset}: elements of {name} ({element.name}) begin at multiples of {element.size_bytes} B"
+            below = offset - offset % element.size_bytes
+            todo = f"write --array-offset {name}={below} or {name}={below + element.size_bytes}"
+            raise UsageError(what, where="--array-offset", todo=todo)
+
+
 def find_kernel_loop(
     nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, compiled: CompiledListing
 ) -> AssemblyLoop:
-    """The loop of the kernel in decoded code."""
+    """The loop of the kernel in decoded code.
+
+    Raises:
+        UsageError: arrays cannot begin where they are said to.
+    """
     from kernmodel.code.match import choose_loop
     from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation
     from kernmodel.studies.predict.rows import with_whole_rows
 
+    # here, since not every question goes on to ask where arrays lie
+    refuse_misplaced(code.data_align, dict(code.array_offsets), nest)
     told = expectation(nest, sizes, compiled.origin.flags)
     told = replace(told, lines=nest.inner_lines, source_lines=compiled.source_lines)
     loop = choose_loop(compiled.listing, told, loop=code.loop, lines=code.lines, region=compiled.region)

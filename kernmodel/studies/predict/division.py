@@ -70,9 +70,12 @@ def scale_divided(
     rate = made.balance * cores / alone
     slower = rate / point.units_per_cycle
     if slower >= 1:
-        return point, made
+        found = point.cycles_interval
+        held = None if found is None else replace(found, low=max(found.low, 1 / rate))
+        return replace(point, cycles_interval=held), made
+    used = None if point.utilization is None else point.utilization * slower
     limited = replace(
-        point, units_per_cycle=rate, cycles=1 / rate, utilization=point.utilization * slower, saturated=False
+        point, units_per_cycle=rate, cycles=1 / rate, utilization=used, saturated=False, cycles_interval=None
     )
     return limited, made
 

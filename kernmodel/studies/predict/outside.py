@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
 
 SHORT = 64
-"""Passes of the inner loop up to which a branch predictor may know its end from the history of branches."""
+"""Passes of the inner loop up to which a branch predictor may know its end from the history of branches, on cores of
+which it is not known from how many on it does not (`mispredicted loop passes`)."""
 
 
 def outside_work(
@@ -59,7 +60,7 @@ def outside_work(
     overlaps = [(*one.overlap(length), share) for length, share in _some(executed)]
     hidden, penalty = sum(hidden * share for _, hidden, share in overlaps), code.penalty or 0.0
     # how often a nest of one loop is called, the kernel does not say
-    leaving = _exit(executed, steps, code.foreseen) if place else "foreseen"
+    leaving = _exit(executed, steps, code) if place else "foreseen"
     return OutsideWork(
         length=mean,
         entries=entries,
@@ -110,13 +111,13 @@ def _mispredicted(nest: LoopNest, loop: AssemblyLoop) -> float:
     return sum(one.share * min(one.taken, 1 - one.taken) for one in nest.operations.branches)
 
 
-def _exit(executed: Lengths, steps: int, foreseen: int) -> Exit:
+def _exit(executed: Lengths, steps: int, code: OutsideCycles) -> Exit:
     """What the branch predictor does at the end of the loop: it learns lengths that repeat, if they are short."""
     length, share = max(executed, key=lambda one: one[1])
     passes = max(1, length // steps)
-    if share < MOSTLY or passes > max(SHORT, foreseen):
+    if share < MOSTLY or passes >= (code.mispredicted or max(SHORT, code.foreseen) + 1):
         return "mispredicted"
-    return "foreseen" if passes <= foreseen else "unknown"
+    return "foreseen" if passes <= code.foreseen else "unknown"
 
 
 MOSTLY = 0.5

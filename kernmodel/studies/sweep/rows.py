@@ -147,7 +147,8 @@ def _of_all_cores(point: Point, answer: EcmAnswer) -> dict[str, Value]:
     if scaled is None:
         return dict.fromkeys((*ALL_CORES.values(), *_SCALING))
     values = _in_units(scaled.cycles, answer.prediction.work, ALL_CORES)
-    scaling = (scaled.domains, scaled.utilization, "yes" if scaled.saturated else "no")
+    saturated = None if scaled.saturated is None else "yes" if scaled.saturated else "no"
+    scaling = (scaled.domains, scaled.utilization, saturated)
     return {**values, **dict(zip(_SCALING, scaling, strict=True))}
 
 
