@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 
 from kernmodel.value_types import dataclass
 
+MATTERS = 0.005
+"""Predictions that differ by less than this share are the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -40,6 +43,11 @@ def union(intervals: Iterable[Interval | None]) -> Interval | None:
     return Interval(
         min(interval.low for interval in given),
         max(interval.high for interval in given),
-        "; ".join(dict.fromkeys(interval.cause for interval in given)),
-        "; ".join(dict.fromkeys(interval.assumed for interval in given)),
+        _named_once(interval.cause for interval in given),
+        _named_once(interval.assumed for interval in given),
     )
+
+
+def _named_once(texts: Iterable[str]) -> str:
+    """These texts in one, those that stand in several of them once."""
+    return "; ".join(dict.fromkeys(part for text in texts for part in text.split("; ")))

@@ -45,3 +45,4 @@ def test_the_union_holds_all_and_names_each_cause_once() -> None:
     both = union((ALIGNMENT, None, other, ALIGNMENT))
     assert both == Interval(2.0, 7.0, "array alignment; page size", "arrays aligned to cache lines; huge pages")
     assert union((None, None)) is None
+    assert union((both, other)) == both

@@ -94,8 +94,8 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None, isa_name:
         raise AssemblyError("holds no code", where=file, todo="give an object with a loop in it")
     low, high = instructions[0].address, instructions[-1].address + instructions[-1].length
     labels = sorted((symbol.address, symbol.name) for symbol in code.symbols if low <= symbol.address < high)
-    alignment = min(section.alignment for section, _, _ in parts)
-    return Listing(file, found, "binary", instructions, tuple((name, address) for address, name in labels), alignment)
+    alignments = tuple(sorted((section.address, section.alignment) for section, _, _ in parts))
+    return Listing(file, found, "binary", instructions, tuple((name, address) for address, name in labels), alignments)
 
 
 def read_object(data: bytes, file: str, isa_name: str = isa.DEFAULT) -> ObjectCode:

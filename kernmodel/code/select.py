@@ -198,7 +198,7 @@ def assembly_loop(
         role=role,
         notes=notes + _branching(listing, strides.loop) + call_notes(listing, body) + avoided,
         function=_function_of(listing, body),
-        alignment=listing.alignment,
+        alignment=listing.alignment(body[0].address),
     )
 
 

@@ -180,7 +180,8 @@ def notion_of(loop: AssemblyLoop, settings: Settings) -> Notion:
 
 
 def offset_of(loop: AssemblyLoop, settings: Settings) -> int:
-    """Address of the first instruction modulo 64; 0 for a listing, of which only the assembler knows no address."""
+    """Address of the first instruction modulo 64; of a listing the lowest that its directives leave possible."""
     if settings.offset is not None:
         return settings.offset % CODE_ALIGNMENT
-    return loop.instructions[0].address % CODE_ALIGNMENT if loop.syntax == "binary" else 0
+    known = CODE_ALIGNMENT if loop.syntax == "binary" else min(loop.alignment, CODE_ALIGNMENT)
+    return loop.instructions[0].address % known

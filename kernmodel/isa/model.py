@@ -168,7 +168,7 @@ class Listing:
     """A decoded stretch of code: instructions by ascending address, labels by name with their address.
 
     `syntax` is "binary" where it was not read from text, else as the instruction set calls it ("att", "intel").
-    `alignment`: bytes modulo which the addresses are known (`CodeSection`); 1 where nothing is.
+    `alignments`: from an address on, bytes modulo which addresses are known (`CodeSection`), ascending.
     """
 
     file: str
@@ -176,4 +176,8 @@ class Listing:
     syntax: str
     instructions: tuple[Instruction, ...]
     labels: tuple[tuple[str, int], ...]
-    alignment: int = 1
+    alignments: tuple[tuple[int, int], ...] = ()
+
+    def alignment(self, address: int) -> int:
+        """Bytes modulo which the place of the instruction at an address is known; 1 where nothing is."""
+        return next((known for first, known in reversed(self.alignments) if first <= address), 1)

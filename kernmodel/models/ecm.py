@@ -49,7 +49,7 @@ from kernmodel.models.transfers import (
 )
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
-from kernmodel.uncertainty import Interval, union
+from kernmodel.uncertainty import MATTERS, Interval, union
 from kernmodel.units import Work, format_bytes
 from kernmodel.value_types import dataclass
 
@@ -214,17 +214,6 @@ class ScalingPoint:
     cycles_interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The in-core analysis of the same code, with its arrays where they are the least and the most in the way.
-
-    `assumed` is where the prediction itself takes them to lie, in words.
-    """
-
-    incores: tuple[InCore, ...]
-    assumed: str
-
-
 _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
 
@@ -237,7 +226,6 @@ def predict(
     outside: OutsideWork | None = None,
     runs: Runs | None = None,
     streams: Streams | None = None,
-    elsewhere: Elsewhere | None = None,
     calls: CallWork | None = None,
     held: float = 0.0,
 ) -> EcmPrediction:
@@ -250,7 +238,6 @@ def predict(
             saturated bandwidths and the machine's composition, as the textbook model does.
         runs: how far each reference walks contiguously, for machines that know what short runs cost; None leaves that
             out.
-        elsewhere: the code with its arrays elsewhere, where that makes a difference.
         calls: the functions that the loop calls; None: none.
         held: cycles by which a pass of the loop takes longer in the core since lines that the first cache writes back
             take the load pipes.
@@ -295,13 +282,24 @@ def predict(
             *_machine_notes(terms),
             *_work_notes(terms, plain),
         ),
-        cycles_interval=_interval(terms, elsewhere, passes, composed, held),
+        cycles_interval=union(intervals(terms, composed)),
         outside=outside,
         calls=calls,
         penalties=fitted,
         textbook=streams is None,
         saturation_is_least=_unmeasured(machine, terms.transfers[-1], domain) is not None,
     )
+
+
+def interval_of(predictions: Sequence[EcmPrediction], cause: str, assumed: str) -> Interval | None:
+    """Between which values T_ECM lies where any of these predictions may hold, with the intervals that they have.
+
+    Args:
+        cause: what they differ in; assumed: what is taken for it. Named where T_ECM differs enough to matter.
+    """
+    low, high = min(one.cycles for one in predictions), max(one.cycles for one in predictions)
+    found = Interval(low, high, cause, assumed) if high - low > MATTERS * high else None
+    return union((found, *(one.cycles_interval for one in predictions)))
 
 
 def _held_notes(cycles: float, machine: Machine) -> Iterator[Note]:
@@ -322,15 +320,6 @@ def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
             "beside lines of caches let the core wait, as was measured on this machine (beside_work of its file)"
         )
         yield Note("work-beside-memory", text, "assumption")
-
-
-def _interval(
-    terms: Terms, elsewhere: Elsewhere | None, passes: float, composed: Sequence[float], held: float
-) -> Interval | None:
-    """Between which values T_ECM lies; `composed` are those of compositions that experiments do not tell apart."""
-    incores, assumed = (elsewhere.incores, elsewhere.assumed) if elsewhere else ((), "")
-    moved = [_incore_times(one, terms.machine, passes, held)[:2] for one in incores]
-    return union(intervals(terms, moved, assumed, composed))
 
 
 def _penalties(terms: Terms) -> tuple[float, ...]:

@@ -95,16 +95,13 @@ class Terms:
         return replace(self, transfers=moved).beside_work().total()
 
 
-def intervals(
-    terms: Terms, elsewhere: Sequence[tuple[float, float]], assumed: str, composed: Sequence[float]
-) -> Iterator[Interval | None]:
-    """The interval of T_ECM by everything that is not known; None where something makes no difference.
+def intervals(terms: Terms, composed: Sequence[float]) -> Iterator[Interval | None]:
+    """The interval of T_ECM by everything that is not known but the addresses of arrays and code; None where something
+    makes no difference.
 
     Args:
-        elsewhere: T_OL and T_nOL with the arrays at other addresses; assumed: where the prediction takes them to lie.
         composed: T_ECM by each composition of times that experiments do not tell apart from the machine's.
     """
-    yield from _array_intervals(terms, elsewhere, assumed)
     yield _evasion_interval(terms)
     yield _exit_interval(terms)
     yield _branch_interval(terms)
@@ -120,12 +117,12 @@ def intervals(
         yield _one_core_interval(terms, terms.transfers[-1])
 
 
-def _exit_interval(terms: Terms, changed: Mapping[str, float] | None = None) -> Interval | None:
+def _exit_interval(terms: Terms) -> Interval | None:
     """T_ECM with exits of the inner loop that the branch predictor foresees, and with mispredicted ones."""
     outside = terms.outside
     if outside is None or outside.least_cycles == outside.cycles:
         return None
-    inside = terms.inside(changed)
+    inside = terms.inside()
     found = [inside + cycles for cycles in (outside.least_cycles, outside.cycles)]
     return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
 
@@ -165,16 +162,6 @@ def _call_interval(terms: Terms) -> Interval | None:
     rest = terms.body["T_OL"] - calls.cycles
     found = [terms.total({"T_OL": rest + cycles}) for cycles in (calls.low, calls.high)]
     return _interval(found, "arguments of the functions that are called", "usual ones")
-
-
-def _array_intervals(terms: Terms, elsewhere: Sequence[tuple[float, float]], assumed: str) -> Iterator[Interval | None]:
-    """T_ECM with the arrays elsewhere, and what exits of inner loops make of it there."""
-    if not elsewhere:
-        return
-    moved = [{"T_OL": t_ol + terms.t_call, "T_nOL": t_nol} for t_ol, t_nol in elsewhere]
-    yield _interval([terms.total(), *map(terms.total, moved)], "addresses of the arrays", assumed)
-    for changed in moved:
-        yield _exit_interval(terms, changed)
 
 
 def _evasion_interval(terms: Terms) -> Interval | None:

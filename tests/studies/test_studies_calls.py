@@ -120,12 +120,13 @@ def test_a_time_that_is_not_known_is_named_and_may_be_given(tmp_path: Path) -> N
     found = answer(tmp_path, "exp(b[i])", "clx")
     (note,) = [note for note in found.notes if note.code == "call"]
     assert found.prediction.unknown == ("T_call",) and "--call-cycles exp=CYCLES" in note.text
-    code = km.CodeOptions(compiler="gcc", flags="-O2", call_cycles={"exp": (10, 30)})
+    flags = "-O2 -falign-loops=64"  # the address of the loop is to make no difference
+    code = km.CodeOptions(compiler="gcc", flags=flags, call_cycles={"exp": (10, 30)})
     given = answer(tmp_path, "exp(b[i])", "clx", code).prediction
     assert given.t_call == 8 * 20 and not given.unknown
     assert given.cycles_interval is not None
     assert given.cycles_interval.high - given.cycles_interval.low == pytest.approx(8 * 20)
-    one = km.CodeOptions(compiler="gcc", flags="-O2", call_cycles=["exp=20"])
+    one = km.CodeOptions(compiler="gcc", flags=flags, call_cycles=["exp=20"])
     assert answer(tmp_path, "exp(b[i])", "clx", one).prediction.cycles_interval is None
 
 

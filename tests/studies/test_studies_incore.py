@@ -11,7 +11,7 @@ from kernmodel.code.listing import read_file
 from kernmodel.code.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.core import Settings
+from kernmodel.incore.core import Settings, offset_of
 from kernmodel.incore.tables import parameters as parameters_module
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import InstructionTable
@@ -203,6 +203,21 @@ def test_an_object_knows_its_addresses_modulo_the_alignment_of_its_section(tmp_p
     subprocess.run(["as", "-o", str(path), "-"], input=code, text=True, check=True)
     assert [loop.alignment for loop in read_loops(Loop(str(path), function="f", loop=1))] == [aligned]
     assert [loop.alignment for loop in read_loops(Loop(str(path), addresses=(0, 8)))] == [aligned]
+
+
+@pytest.mark.parametrize("aligned", [1, 16, 64])
+def test_a_listing_knows_its_addresses_modulo_what_its_directives_align(aligned):
+    text = f".p2align {aligned.bit_length() - 1}\n.skip 40\n{LOOP_F}"
+    (loop,) = read_loops(Loop(text))
+    assert loop.alignment == aligned
+    assert offset_of(loop, Settings()) == 40 % aligned
+
+
+def test_code_of_other_sections_takes_no_alignment_from_a_loop(tmp_path):
+    text = f'.section .text.unlikely,"ax"\nnop\n.text\n.p2align 4\n{LOOP_F}'
+    path = tmp_path / "x.o"
+    subprocess.run(["as", "-o", str(path), "-"], input=text, text=True, check=True)
+    assert [read_loops(Loop(source, loop=1))[0].alignment for source in (text, str(path))] == [16, 16]
 
 
 def test_linked_code_knows_its_addresses(tmp_path):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
+from kernmodel.studies.predict import placement as placements
 from kernmodel.studies.predict.placement import CAUSE, Placement, array_notes, placement, placement_notes
+from kernmodel.uncertainty import Interval
 
 COPY = "c5fb1004c6c5fb1104c748ffc04839c875f1"  # vmovsd xmm0,[rsi+rax*8]; vmovsd [rdi+rax*8],xmm0; inc; cmp; jne
 CORES = ("SKL", "ICX", "ZEN4")
@@ -46,6 +48,7 @@ def test_the_interval_is_that_of_all_addresses_it_may_get(name: str, alignment: 
     else:
         assert (found.interval.low, found.interval.high) == (min(possible), max(possible))
         assert found.interval.cause == CAUSE
+        assert [cycles[place] for place in found.ends] == [min(possible), max(possible)]
     assert found.aligning_helps is (max(possible) - cycles[0] > 0.005 * max(possible))
 
 
@@ -59,10 +62,32 @@ def test_a_jump_across_32_bytes_is_told_of() -> None:
 
 
 def test_an_answer_that_uses_the_in_core_time_has_a_note() -> None:
-    (note,) = placement_notes(placed(block(), "SKL"), "x")
+    (note,) = placement_notes(placed(block(), "SKL"), "x", lambda address: 7.0)
     assert note.code == "code-address"
-    assert "1.00 to 3.00 cycles per pass; `-falign-loops=64` makes it 1.00" in note.text
-    assert placement_notes(placed(block(4096), "SKL"), "x") == ()
+    assert "is not known (first byte at 0 modulo 64 is taken): in the core it takes 1.00 to 3.00" in note.text
+    assert note.text.endswith("cycles per pass; `-falign-loops=64` makes it 1.00")
+    assert placement_notes(placed(block(4096), "SKL"), "x", lambda address: 7.0) == ()
+
+
+def test_the_note_tells_of_t_ecm_where_that_changes() -> None:
+    found = placed(block(16), "SKL")
+    (note,) = placement_notes(found, "x", {0: 5.0, found.ends[1]: 9.0}.__getitem__)
+    assert "is known modulo 16 only" in note.text
+    assert "1.00 to 2.00 cycles per pass, T_ECM is 5.00 to 9.00 cy/CL; " in note.text
+    assert note.text.endswith("makes it 1.00, T_ECM 5.00")
+
+
+def test_no_alignment_is_praised_that_does_not_help() -> None:
+    interval = Interval(1.0, 2.0, CAUSE, "first byte at 8 modulo 64")
+    (note,) = placement_notes(Placement(interval, 2.0, False, 16, (24, 8)), "x", lambda address: 7.0)
+    assert note.text.endswith("in the core it takes 1.00 to 2.00 cycles per pass")
+
+
+def test_a_core_that_reads_no_lines_of_code_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placements, "predictions_at", None)
+    own = core("SKL")
+    blind = replace(own, model=replace(own.model, front=None, op_cache=None))
+    assert placement(block(), blind, Settings(), 1.0) == Placement(None, 1.0, False, 1)
 
 
 def test_a_given_address_leaves_no_interval() -> None:

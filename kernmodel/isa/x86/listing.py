@@ -73,7 +73,8 @@ def read_listing(text: str, file: str, syntax: str | None = None) -> Listing:
         todo = "give an assembly listing of the loop"
         raise AssemblyError("holds no code in its text sections", where=file, todo=todo)
     labels = sorted((symbol.address, symbol.name) for symbol in given.image.symbols)
-    return Listing(file, ISA, chosen, instructions, tuple((name, address) for address, name in labels))
+    alignments = tuple((section.address, section.alignment) for section in given.image.sections)
+    return Listing(file, ISA, chosen, instructions, tuple((name, address) for address, name in labels), alignments)
 
 
 def machine_code(text: str, file: str, syntax: str | None = None) -> bytes:

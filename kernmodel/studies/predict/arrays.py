@@ -18,8 +18,8 @@ from kernmodel.incore.model import InCore
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.compiled import refuse_misplaced
-from kernmodel.studies.predict.placement import MATTERS
 from kernmodel.studies.predict.row_starts import POINTED, STATIC
+from kernmodel.uncertainty import MATTERS
 from kernmodel.value_types import dataclass
 
 _STATIC_ALIGNMENT = 16

@@ -1,11 +1,13 @@
 """What the address of a block is worth: between what its prediction lies where it is unknown, and what aligning buys.
 
 Front ends fetch and cache aligned lines of code, so that the same loop may take one cycle per pass at one address and
-two at another. Linked code has its address; an object file knows it modulo the alignment of the section; of a listing
-or of bytes nothing is known.
+two at another. Linked code has its address; an object file, and a listing with the directives of a compiler, know it
+modulo the alignment of the section; of bytes nothing is known.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Location, Note
@@ -19,12 +21,10 @@ from kernmodel.incore.core import (
     predictions_placed,
 )
 from kernmodel.incore.dependences.line_splits import Places, costs_of_lines
-from kernmodel.uncertainty import Interval
+from kernmodel.uncertainty import MATTERS, Interval
 from kernmodel.value_types import dataclass
 
 CAUSE = "address of the code"
-MATTERS = 0.005
-"""Predictions that differ by less than this share are the same."""
 _ELEMENT_BYTES = 8
 """At multiples of which arrays begin of which nothing is known: elements of this size are aligned by every ABI."""
 
@@ -38,11 +38,15 @@ class Placement:
             makes no difference.
         aligned: cycles per pass with its first byte at a multiple of 64.
         aligning_helps: whether that is less than what it takes at its address, or at some that it may get.
+        known: bytes modulo which its address is known, at most 64.
+        ends: addresses modulo 64 at which it takes least and most; empty without an interval.
     """
 
     interval: Interval | None
     aligned: float
     aligning_helps: bool
+    known: int
+    ends: tuple[int, ...] = ()
 
 
 def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> Placement:
@@ -59,14 +63,18 @@ def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: fl
     """
     at = offset_of(loop, settings)
     known = CODE_ALIGNMENT if settings.offset is not None else min(loop.alignment, CODE_ALIGNMENT)
-    places = range(at % known, CODE_ALIGNMENT, known)
-    aligned, *others = predictions_at(loop, core, settings, (0, *(place for place in places if place != at)))
-    low, high = min((prediction, *others)), max((prediction, *others))
-    interval = None
-    if high - low > MATTERS * high:
-        assumed = f"first byte at {at} modulo {CODE_ALIGNMENT}"
-        interval = Interval(low, high, CAUSE, assumed)
-    return Placement(interval, aligned, high - aligned > MATTERS * high)
+    if core.model.units is None:  # nothing that reads code by lines
+        return Placement(None, prediction, False, known)
+    others = [place for place in range(at % known, CODE_ALIGNMENT, known) if place != at]
+    aligned, *elsewhere = predictions_at(loop, core, settings, (0, *others))
+    found = {at: prediction, **dict(zip(others, elsewhere, strict=True))}
+    ends = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
+    low, high = (found[place] for place in ends)
+    helps = high - aligned > MATTERS * high
+    if high - low <= MATTERS * high:
+        return Placement(None, aligned, helps, known)
+    interval = Interval(low, high, CAUSE, f"first byte at {at} modulo {CODE_ALIGNMENT}")
+    return Placement(interval, aligned, helps, known, ends)
 
 
 def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> tuple[Note, ...]:
@@ -87,13 +95,23 @@ def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: 
     return (Note("array-addresses", text, "assumption", Location(loop.file)),)
 
 
-def placement_notes(found: Placement, file: str) -> tuple[Note, ...]:
-    """The interval as an assumption, for answers that use the in-core time as one of several."""
+def placement_notes(found: Placement, file: str, at: Callable[[int], float]) -> tuple[Note, ...]:
+    """The interval as an assumption, for answers that use the in-core time as one of several.
+
+    Args:
+        at: T_ECM with the first byte at an address modulo 64, in cy/CL.
+    """
     if found.interval is None:
         return ()
     low, high = found.interval.low, found.interval.high
+    known = "not known" if found.known == 1 else f"known modulo {found.known} only"
     text = (
-        f"the address of the loop is not known ({found.interval.assumed} is taken): in the core it takes {low:.2f} to "
-        f"{high:.2f} cycles per pass; `-falign-loops={CODE_ALIGNMENT}` makes it {found.aligned:.2f}"
+        f"the address of the loop is {known} ({found.interval.assumed} is taken): in the core it takes {low:.2f} to "
+        f"{high:.2f} cycles per pass"
     )
-    return (Note("code-address", text, "assumption", Location(file)),)
+    aligned = f"; `-falign-loops={CODE_ALIGNMENT}` makes it {found.aligned:.2f}"
+    least, most = sorted(map(at, found.ends))
+    if most - least > MATTERS * most:
+        text += f", T_ECM is {least:.2f} to {most:.2f} cy/CL"
+        aligned += f", T_ECM {at(0):.2f}"
+    return (Note("code-address", text + aligned * found.aligning_helps, "assumption", Location(file)),)

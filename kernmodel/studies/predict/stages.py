@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
@@ -35,6 +36,7 @@ from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_method
+from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -44,11 +46,13 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.machine.model import Machine
+    from kernmodel.models.calls import CallWork
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.models.outside import OutsideWork
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.arrays import ArrayPlaces
+    from kernmodel.studies.predict.placement import Placement
     from kernmodel.studies.predict.row_starts import Origin
     from kernmodel.studies.predict.together import Together
     from kernmodel.traffic.model import Traffic
@@ -74,13 +78,18 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the arrays of a loop lie, and the analyses of its code where they are the least and the most in the way;
-    none if all are alike. `places` is None where it makes no difference to the core, or is left out; `by_size` says
-    that rows begin where they do at the sizes of the point, not at those that the code was compiled with."""
+    """Where the arrays of a loop lie, and where they are the least and the most in its way; no `ends` if all are alike.
+    `places` is None where it makes no difference to the core, or is left out; `by_size` says that rows begin where they
+    do at the sizes of the point, not at those that the code was compiled with."""
 
     places: ArrayPlaces | None
-    elsewhere: tuple[InCore, ...] = ()
+    ends: tuple[Places, ...] = ()
     by_size: bool = False
+
+    @property
+    def taken(self) -> Places | None:
+        """Where the prediction takes them to lie."""
+        return self.places.taken if self.places else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class Stages:
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
-        self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
+        self._placements: Memo[Placement] = Memo(_SOME)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
@@ -415,7 +424,7 @@ class Stages:
 
         def find() -> _Layout:
             places = array_places(loop, nest, line, request.data_align, offsets, in_page=in_page)
-            return _Layout(places, self._elsewhere(code, machine, request, places), bool(matched))
+            return _Layout(places, self._ends(code, machine, request, places), bool(matched))
 
         return self._layouts.get(key, find)
 
@@ -430,8 +439,8 @@ class Stages:
 
         return self._origins.get((code.key, nest_key(at.kernel, at.blocks)), find)
 
-    def _elsewhere(self, code: Code, machine: Machine, request: CodeRequest, places: ArrayPlaces) -> tuple[InCore, ...]:
-        """The analyses with the arrays where they are the least and the most in the way; none if all are alike."""
+    def _ends(self, code: Code, machine: Machine, request: CodeRequest, places: ArrayPlaces) -> tuple[Places, ...]:
+        """Where the arrays are the least and the most in the way; empty if all are alike."""
         from kernmodel.incore.core import Core, Settings, predictions_placed
 
         parameters, table = self._core(machine)
@@ -441,17 +450,24 @@ class Stages:
         found = sorted((one, number) for number, one in enumerate(cycles))
         if not found or found[0][0] == found[-1][0]:
             return ()
-        ends = (places.others[found[0][1]], places.others[found[-1][1]])
-        return tuple(self._incore(code, machine, request, one) for one in ends)
+        return places.others[found[0][1]], places.others[found[-1][1]]
 
-    def _incore(self, code: Code, machine: Machine, request: CodeRequest, places: Places | None = None) -> InCore:
+    def _incore(
+        self,
+        code: Code,
+        machine: Machine,
+        request: CodeRequest,
+        places: Places | None = None,
+        address: int | None = None,
+    ) -> InCore:
+        """The analysis with the arrays in these places, and with the code at an address modulo 64 (None: its own)."""
         from kernmodel.incore.answer.analyse import analyse
         from kernmodel.incore.core import Settings, offset_of
         from kernmodel.incore.engine.modelled_core import modelled_core
 
         parameters, table = self._core(machine)
         place, within = AT_LINES if places is None else places, request.classic and places is None
-        offset = offset_of(code.loop, Settings(offset=request.align))
+        offset = offset_of(code.loop, Settings(offset=request.align)) if address is None else address
         key = (code.key, parameters.name, request.port_model, within, offset, _key(place))
 
         def analysed() -> InCore:
@@ -462,7 +478,7 @@ class Stages:
 
         return self._incores.get(key, analysed)
 
-    def _held(self, case: _Case, code: Code, incore: InCore, traffic: Traffic, places: ArrayPlaces | None) -> float:
+    def _held(self, case: _Case, code: Code, incore: InCore, traffic: Traffic, places: Places | None) -> float:
         """Cycles by which a pass takes longer since lines that the first cache writes back take the load pipes."""
         from kernmodel.incore.core import Core, Settings, predictions_placed
 
@@ -474,33 +490,55 @@ class Stages:
         lines = pipeline.memory.lines if pipeline else None
         if request.port_model == "even" or not written or lines is None or not lines.evictions:
             return 0.0
-        place = (places.taken if places else AT_LINES)._replace(written_back=written)
+        place = (places or AT_LINES)._replace(written_back=written)
 
         def find() -> float:
-            settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align)
+            settings = Settings(notion=incore.notion, port_model=request.port_model, offset=incore.offset)
             core = Core.of(parameters, settings, table).remembering(self._analyser(machine))
             return max(0.0, next(predictions_placed(code.loop, core, settings, [place])) - incore.prediction)
 
-        return self._helds.get((code.key, parameters.name, request.align, _key(place), incore.prediction), find)
+        return self._helds.get((code.key, parameters.name, incore.offset, _key(place), incore.prediction), find)
 
-    def _placement(
-        self, code: Code, machine: Machine, request: CodeRequest, incore: InCore, places: ArrayPlaces | None
-    ) -> tuple[Note, ...]:
-        """What the unknown address of the loop may change, its arrays where they are taken to lie, as a note; nothing
-        where it makes no difference."""
+    def _placement(self, code: Code, machine: Machine, request: CodeRequest, places: Places | None) -> Placement:
+        """What the address of the loop is worth, with its arrays in these places."""
         from kernmodel.incore.core import Core, Settings
-        from kernmodel.studies.predict.placement import placement, placement_notes
+        from kernmodel.studies.predict.placement import placement
 
-        place = places.taken if places else AT_LINES
+        incore, place = self._incore(code, machine, request, places), places or AT_LINES
         settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align, places=place)
         parameters, table = self._core(machine)
 
-        def find() -> tuple[Note, ...]:
+        def find() -> Placement:
             core = Core.of(parameters, settings, table).remembering(self._analyser(machine))
-            found = placement(code.loop, core, settings, incore.prediction)
-            return placement_notes(found, code.loop.file)
+            return placement(code.loop, core, settings, incore.prediction)
 
         return self._placements.get((code.key, parameters.name, request.port_model, request.align, _key(place)), find)
+
+    def _elsewhere(
+        self, case: _Case, code: Code, layout: _Layout, predicted: Callable[[Places | None, int | None], EcmPrediction]
+    ) -> tuple[Interval | None, tuple[Note, ...]]:
+        """Between which values T_ECM lies over all places that arrays and code may have, and what the address of the
+        code is worth, as a note; nothing where that makes no difference.
+
+        Args:
+            predicted: with the arrays in these places, and with the code at an address modulo 64 (None: its own).
+        """
+        from kernmodel.models.ecm import interval_of
+        from kernmodel.studies.predict.placement import CAUSE, placement_notes
+
+        machine, request, taken = case.method.machine, case.point.code, layout.taken
+        found, notes = [], tuple[Note, ...]()
+        if layout.places:
+            moved = [predicted(place, None) for place in (taken, *layout.ends)]
+            found.append(interval_of(moved, "addresses of the arrays", layout.places.assumed))
+        for place in () if request.classic else (taken, *layout.ends):  # textbooks know no addresses of code
+            placed = self._placement(code, machine, request, place)
+            if placed.interval:
+                moved = [predicted(place, address) for address in placed.ends]
+                found.append(interval_of(moved, CAUSE, placed.interval.assumed))
+            if place is taken:
+                notes = placement_notes(placed, code.loop.file, lambda address: predicted(taken, address).cycles)
+        return union((*found, predicted(taken, None).cycles_interval)), notes
 
     def _outside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
@@ -522,10 +560,20 @@ class Stages:
 
         return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass), find)
 
+    def _beside(
+        self, case: _Case, code: Code, incore: InCore, traffic: Traffic
+    ) -> tuple[tuple[OutsideWork | None, tuple[Note, ...]], CallWork | None]:
+        """What is executed outside the innermost loop, with what is not known of it, and the functions that it calls;
+        the textbook model leaves the former out."""
+        outside = (None, ()) if case.point.code.classic else self._outside(case, code, incore, traffic)
+        passes = traffic.iterations_per_unit / (code.loop.iterations_per_pass or 1.0)
+        parameters, _ = self._core(case.method.machine)
+        return outside, call_work(code.loop, outside[0], passes, parameters, case.point.code.call_cycles)
+
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.bandwidths import few_cores_notes
         from kernmodel.models.domain_memory import elsewhere_notes
-        from kernmodel.models.ecm import Elsewhere, predict
+        from kernmodel.models.ecm import predict
         from kernmodel.models.pages import in_pages
         from kernmodel.source.nest.sizes import declared_bytes
         from kernmodel.studies.predict.arrays import aliasing_notes
@@ -534,38 +582,30 @@ class Stages:
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine
         layout = self._layout(case, code)
-        places, elsewhere = layout.places, layout.elsewhere
-        incore = self._incore(code, machine, case.point.code, places.taken if places else None)
-        laid_out = Elsewhere(elsewhere, places.assumed) if places and elsewhere else None
+        incore, *moved = (self._incore(code, machine, case.point.code, one) for one in (layout.taken, *layout.ends))
         paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
-        predictions: dict[int, EcmPrediction] = {}
+        predictions: dict[Hashable, EcmPrediction] = {}
         classic = case.point.code.classic
         traffic = self._moved(case, loop, stores, cores)
-        outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
-        passes, given = traffic.iterations_per_unit / (loop.iterations_per_pass or 1.0), case.point.code.call_cycles
-        calls = call_work(loop, outside, passes, self._core(machine)[0], given)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
-        def predict_at(active: int) -> EcmPrediction:
-            if active not in predictions:
+        def predicted(active: int, place: Places | None = layout.taken, address: int | None = None) -> EcmPrediction:
+            own = self._incore(code, machine, case.point.code, place, address)
+            key = active, place and _key(place), own.offset
+            if key not in predictions:
                 known = self._moved(case, loop, stores, active)
-                held = 0.0 if classic else self._held(case, code, incore, known, places)
-                predictions[active] = predict(
-                    known,
-                    incore,
-                    paged,
-                    outside=outside,
-                    runs=runs,
-                    streams=streams,
-                    elsewhere=laid_out,
-                    calls=calls,
-                    held=held,
+                around, calls = self._beside(case, code, own, traffic)
+                held = 0.0 if classic else self._held(case, code, own, known, place)
+                predictions[key] = predict(
+                    known, own, paged, outside=around[0], runs=runs, streams=streams, calls=calls, held=held
                 )
-            return predictions[active]
+            return predictions[key]
 
-        prediction = predict_at(cores)
+        interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores))
+        prediction = replace(predicted(cores), cycles_interval=interval)
+        (_, unsure), calls = self._beside(case, code, incore, traffic)
         memory = prediction.transfers[-1]
         drawn = memory.bandwidth if memory.bytes else None
         notes = (
@@ -573,7 +613,7 @@ class Stages:
             *told,
             *method.nest.notes,
             *traffic.notes,
-            *with_call_notes(loop.notes, calls, given),
+            *with_call_notes(loop.notes, calls, case.point.code.call_cycles),
             *incore.notes,
             *unsure,
             *prediction.notes,
@@ -581,10 +621,10 @@ class Stages:
             *few_cores_notes(machine, drawn, max((cores, *scaling_cores))),
             *elsewhere_notes(machine, declared_bytes(method.nest, case.sizes)),
             *left_out_notes(machine, incore),
-            *aliasing_notes(places, incore, elsewhere, loop.file),
-            *(() if classic else self._placement(code, machine, case.point.code, incore, places)),
+            *aliasing_notes(layout.places, incore, moved, loop.file),
+            *placed,
         )
-        scaled, divided = _scaled(case, predict_at, scaling_cores)
+        scaled, divided = _scaled(case, predicted, scaling_cores)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
