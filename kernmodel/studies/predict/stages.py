@@ -29,7 +29,7 @@ from kernmodel.studies.predict.compiled import (
     start_early,
     start_late,
 )
-from kernmodel.studies.predict.division import division_notes, scale_divided
+from kernmodel.studies.predict.division import division_notes, scale_divided, spread_of
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
@@ -118,6 +118,7 @@ class Stages:
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
+        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_FEW)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
@@ -343,9 +344,27 @@ class Stages:
         key = (nest_key(at.kernel, point.blocks), *method_key(kernel), kernel.safety, tuple(sizes.items()))
         return _Case(point, at, key, sizes, shown, method)
 
+    def _of_core(self, case: _Case, stores: StoreMode, cores: int, parts: int) -> tuple[_Case, tuple[Note, ...]]:
+        """The case of one of `parts` cores, of which so many are active in a ccNUMA domain, whose traffic is that of
+        its part, and what is to be said of that. Textbooks know no parts."""
+        point, method = case.point, case.method
+        if parts == 1 or point.code.classic:
+            return case, ()
+        key = (case.key, parts, spread_of(method.nest, point.kernel.spread))
+
+        def divided() -> tuple[TrafficMethod, tuple[Note, ...]]:
+            given = replace(method, unblocked=self.nest(case.at.kernel))
+            return given.of_core(case.sizes, cores, parts, stores, dict(point.blocks))
+
+        found, notes = self._parts.get((key, traffic_key(method.machine), stores, cores), divided)
+        if found.nest is method.nest:
+            return case, notes
+        return replace(case, key=key, method=replace(found, machine=method.machine, request=point.kernel)), notes
+
     def _first_traffic(self, point: Point, at: Point, machine: Machine) -> None:
-        case = self._case(point, at, machine)
-        self._traffic(case, case.method.stores(), point.kernel.cores)
+        case, cores = self._case(point, at, machine), point.kernel.cores
+        stores = case.method.stores()
+        self._traffic(self._of_core(case, stores, cores, point.kernel.parts or cores)[0], stores, cores)
 
     def _traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
         method = case.method
@@ -539,20 +558,23 @@ class Stages:
         laid_out = Elsewhere(elsewhere, places.assumed) if places and elsewhere else None
         paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
-        predictions: dict[int, EcmPrediction] = {}
-        classic = case.point.code.classic
-        traffic = self._moved(case, loop, stores, cores)
+        predictions: dict[tuple[int, int], EcmPrediction] = {}
+        classic, parts = case.point.code.classic, case.point.kernel.parts or cores
+        own, ends = self._of_core(case, stores, cores, parts)
+        traffic, on_parts = self._moved(own, loop, stores, cores), dict.fromkeys(ends)
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
         passes, given = traffic.iterations_per_unit / (loop.iterations_per_pass or 1.0), case.point.code.call_cycles
         calls = call_work(loop, outside, passes, self._core(machine)[0], given)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
-        def predict_at(active: int) -> EcmPrediction:
-            if active not in predictions:
-                known = self._moved(case, loop, stores, active)
+        def predict_at(active: int, parts: int) -> EcmPrediction:
+            if (active, parts) not in predictions:
+                part, ends = self._of_core(case, stores, active, parts)
+                on_parts.update(dict.fromkeys(ends))
+                known = self._moved(part, loop, stores, active)
                 held = 0.0 if classic else self._held(case, code, incore, known, places)
-                predictions[active] = predict(
+                predictions[active, parts] = predict(
                     known,
                     incore,
                     paged,
@@ -563,9 +585,9 @@ class Stages:
                     calls=calls,
                     held=held,
                 )
-            return predictions[active]
+            return predictions[active, parts]
 
-        prediction = predict_at(cores)
+        prediction = predict_at(cores, parts)
         memory = prediction.transfers[-1]
         drawn = memory.bandwidth if memory.bytes else None
         notes = (
@@ -596,7 +618,7 @@ class Stages:
             incore=incore,
             prediction=prediction,
             scaling=scaled,
-            notes=tuple(dict.fromkeys((*notes, *divided))),
+            notes=tuple(dict.fromkeys((*notes, *on_parts, *divided))),
         )
 
     def _sharing_notes(self, case: _Case, shared: Point | None, layout: _Layout) -> tuple[Note, ...]:
@@ -620,7 +642,7 @@ class Stages:
 
 
 def _scaled(
-    case: _Case, predict_at: Callable[[int], EcmPrediction], scaling_cores: Sequence[int]
+    case: _Case, predict_at: Callable[[int, int], EcmPrediction], scaling_cores: Sequence[int]
 ) -> tuple[tuple[ScalingPoint, ...], tuple[Note, ...]]:
     """The performance on each of these numbers of cores, and how a loop that a pragma divides is spread over them.
 
