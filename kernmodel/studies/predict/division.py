@@ -135,5 +135,10 @@ def _whole_notes(nest: LoopNest, spread: Spread) -> tuple[Note, ...]:
         why = "its part of the divided loop depends on the loops around that"
     else:
         return ()
+    return (whole_data(why),)
+
+
+def whole_data(why: str) -> Note:
+    """That a core is not taken to have a part of the data alone."""
     text = f"each core is taken to sweep over all of the data with its share of the caches: {why}"
-    return (Note("whole-data", text, "assumption"),)
+    return Note("whole-data", text, "assumption")

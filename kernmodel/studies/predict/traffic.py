@@ -13,7 +13,7 @@ from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
-from kernmodel.studies.predict.division import division_notes, part_of_core
+from kernmodel.studies.predict.division import division_notes, part_of_core, whole_data
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
@@ -80,7 +80,9 @@ class TrafficMethod:
         """
         whole = self.nest if self.unblocked is None else self.unblocked
         part = part_of_core(whole, self.request.spread, sizes, parts)
-        if part is None or part is whole or self.among is not None:
+        if self.among is not None and parts > 1:
+            return self, (whole_data("other nests are executed between its sweeps"),)
+        if part is None or part is whole:
             return self, ()
         if blocks:
             from kernmodel.source.nest.tiling import tile
@@ -191,7 +193,12 @@ class TrafficMethod:
         parts = request.parts or cores
         mine, told = self.of_core(sizes, cores, parts, self.stores())
         traffic = mine.traffic(sizes, cores, mine.stores())
-        notes = (*nest.notes, *traffic.notes, *told, *(division_notes(nest, request.spread) if parts > 1 else ()))
+        notes = (
+            *nest.notes,
+            *traffic.notes,
+            *told,
+            *(division_notes(nest, request.spread) if parts > 1 and self.among is None else ()),
+        )
         if request.cache != "both":
             notes = (*notes, *_placement_notes(traffic, mine.placed(traffic, traffic.sizes, cores, traffic.stores)))
             return TrafficAnswer(nest, machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
