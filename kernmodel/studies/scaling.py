@@ -20,7 +20,7 @@ from kernmodel.value_types import dataclass
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.source.nest.division import Division
-    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.model import Reuse, Traffic
 
 ENOUGH = 0.95
 """Share of the best performance that is asked of the fewest cores."""
@@ -95,7 +95,8 @@ def unit_of_performance(unit: str | None, work: Work) -> str:
     return shown
 
 
-_AnswerAt = Callable[[int], EcmAnswer]
+_AnswerAt = Callable[[int, int], EcmAnswer]
+"""The answer for one core with so many active in its ccNUMA domain, and so many at work in all."""
 
 
 def scaling(
@@ -118,20 +119,21 @@ def scaling(
     counts = sorted(set(cores)) or list(range(1, machine.topology.cores + 1))
     for count in counts:
         check_cores(machine, count)
-    answer_at = cache(lambda active: known.answer(Point(replace(kernel, cores=active), code)))
-    nest = answer_at(1).nest
+    answer_at = cache(lambda active, parts: known.answer(Point(replace(kernel, cores=active, parts=parts), code)))
+    nest = answer_at(1, 1).nest
     spread = spread_of(nest, kernel.spread)
     rows = tuple(_rows(answer_at, counts, kernel.spread))
     domain = machine.topology.cores_per_numa_domain
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
-    active = {n for count in counts for n in spread.by_domain(machine, count)}
-    used = [answer_at(n) for n in sorted({1, *active})]
+    parts = [working_cores(row.division, row.point.cores) for row in rows]
+    asked = dict.fromkeys((active, count) for count in parts for active in spread.by_domain(machine, count))
+    used = [answer_at(*one) for one in {(1, 1): None, **asked}]
     divided = division_notes(nest, kernel.spread, [row.division for row in rows])
     return ScalingAnswer(
         single=used[0],
         rows=rows,
-        saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n).prediction, n)),
-        saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n).prediction, n)),
+        saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n, n).prediction, n)),
+        saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n, n).prediction, n)),
         best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
         notes=tuple(dict.fromkeys((*(note for answer in used for note in answer.notes), *divided, *_falls(rows)))),
         spread=spread,
@@ -141,15 +143,17 @@ def scaling(
 def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:
     from kernmodel.models.ecm import together
 
-    single = answer_at(1)
+    single = answer_at(1, 1)
     machine, spread = single.machine, spread_of(single.nest, asked)
-    before: Sequence[int] = (1,)
+    before: Sequence[EcmAnswer] = (single,)
     for count in counts:
         point, made = scale_divided(
-            lambda active: answer_at(active).prediction, count, machine, asked, single.nest, single.sizes
+            lambda *active: answer_at(*active).prediction, count, machine, asked, single.nest, single.sizes
         )
-        filled = spread.by_domain(machine, working_cores(made, count))
-        predictions = {active: answer_at(active).prediction for active in filled}
+        parts = working_cores(made, count)
+        filled = spread.by_domain(machine, parts)
+        answers = [answer_at(active, parts) for active in filled]
+        predictions = {active: answer.prediction for active, answer in zip(filled, answers, strict=True)}
         rate = together({n: _simple_rate(one, n) for n, one in predictions.items()}, filled, spread)
         speedup = point.units_per_cycle * single.prediction.cycles
         yield ScalingRow(
@@ -160,19 +164,19 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterato
             limit=_waiting(made, point, count)
             or _unsure(point, predictions[filled[-1]])
             or _limit(predictions, filled, spread),
-            fits=_fits(answer_at, before, filled),
+            fits=_fits(before, answers, single),
             division=made,
         )
-        before = filled
+        before = answers
 
 
-def _fits(answer_at: _AnswerAt, before: Sequence[int], filled: Sequence[int]) -> str:
-    """What changes in the shared caches of the fullest domain, and of the last one where it is another."""
-    fullest = cache_effect(answer_at(before[0]), answer_at(filled[0]))
-    if len(filled) == 1:
+def _fits(before: Sequence[EcmAnswer], now: Sequence[EcmAnswer], single: EcmAnswer) -> str:
+    """What changes in the shared caches of the fullest domain, and of the last one where it is another; the answers are
+    those of the domains in use."""
+    fullest = cache_effect(before[0], now[0])
+    if len(now) == 1:
         return fullest
-    earlier = before[-1] if len(before) == len(filled) else 1
-    last = cache_effect(answer_at(earlier), answer_at(filled[-1]))
+    last = cache_effect(before[-1] if len(before) == len(now) else single, now[-1])
     return "; ".join(text for text in (fullest, last and f"in the last domain {last}") if text)
 
 
@@ -197,16 +201,21 @@ def cache_effect(before: EcmAnswer, now: EcmAnswer) -> str:
 
 
 def _flips(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
-    """The layer conditions that hold with one number of cores only."""
-    held = {(condition.cache, condition.required_bytes): condition.holds for condition in before.conditions}
+    """The layer conditions that hold with one number of cores only. What they need may differ with it, too."""
+    held = {(one.cache, *_saved(reuse)): one.holds for one in before.conditions for reuse in one.reuses}
     needed: dict[tuple[str, bool], dict[str, None]] = {}
     for condition in now.conditions:
-        before_holds = held.get((condition.cache, condition.required_bytes), condition.holds)
-        if condition.cache == cache and before_holds != condition.holds:
+        known = (held.get((cache, *_saved(reuse)), condition.holds) for reuse in condition.reuses)
+        if condition.cache == cache and any(holds != condition.holds for holds in known):
             loops = ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
             needed.setdefault((loops, condition.holds), {})[format_bytes(condition.required)] = None
     for (loops, holds), sizes in needed.items():
         yield f"reuse over {loops} ({' and '.join(sizes)}) {'fits' if holds else 'no longer fits'}"
+
+
+def _saved(reuse: Reuse) -> tuple[str, ...]:
+    """Which reuse it is, whatever it needs."""
+    return reuse.carried_by, reuse.array, reuse.access, reuse.source
 
 
 def _moved(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:

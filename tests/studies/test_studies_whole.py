@@ -169,3 +169,12 @@ def test_sizes_that_only_some_nests_have_are_given_for_all(tmp_path: Path) -> No
     assert "left out" not in charted.text() and "add nest 2" in charted.text()
     with pytest.raises(KernmodelError, match="no macro or parameter other"):
         tuple(iter(km.ecm_nests(path, "clx", t_n=200, m=300, other=1)))
+
+
+def test_nests_of_one_function_are_not_divided():
+    """What one finds of the others is known of whole nests alone, which a note says."""
+    text = """void f(double *restrict a, double *restrict b) {
+        for (int i = 0; i < N; ++i) a[i] = 1.0;
+        for (int i = 0; i < N; ++i) b[i] = a[i]; }"""
+    for one in km.traffic_nests(text, "bdw", cache="lc", cores=2, N=100_000):
+        assert [note.code for note in one.notes if note.code in ("whole-data", "divided-loop")] == ["whole-data"]

@@ -101,7 +101,7 @@ def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int
         known: predictions of one core by how many are active.
     """
 
-    def predicted(active: int) -> EcmPrediction:
+    def predicted(active: int, _: int) -> EcmPrediction:
         return known[active] if active in known else modeller.simulated(blocks, active).prediction
 
     answer = modeller.full(blocks).answer

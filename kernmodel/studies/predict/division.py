@@ -50,8 +50,20 @@ def working_cores(made: Division | None, cores: int) -> int:
     return cores if made is None else max(1, cores - round(made.idle))
 
 
+def part_of_core(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], parts: int) -> LoopNest | None:
+    """What one of so many cores executes of the nest, the whole nest for one; None: that is not the same part at each
+    execution, or not known."""
+    from kernmodel.source.nest.part import part_of
+
+    if parts == 1:
+        return nest
+    if spread_of(nest, spread).schedule == "dynamic":
+        return None
+    return part_of(nest, sizes, parts, parallel_at(nest, spread))
+
+
 def scale_divided(
-    predict_at: Callable[[int], EcmPrediction],
+    predict_at: Callable[[int, int], EcmPrediction],
     cores: int,
     machine: Machine,
     spread: Spread,
@@ -59,11 +71,17 @@ def scale_divided(
     sizes: Mapping[str, int],
 ) -> tuple[ScalingPoint, Division | None]:
     """As `kernmodel.models.ecm.scale`, of the cores that have iterations of a divided loop, and not faster than the one
-    that has the most of them."""
+    that has the most of them.
+
+    Args:
+        predict_at: the prediction of one core with so many active in its ccNUMA domain, and so many at work in all.
+    """
     from kernmodel.models.ecm import scale
 
     made = divided(nest, spread, sizes, cores)
-    point = replace(scale(predict_at, working_cores(made, cores), machine, spread_of(nest, spread)), cores=cores)
+    parts = working_cores(made, cores)
+    found = scale(lambda active: predict_at(active, parts), parts, machine, spread_of(nest, spread))
+    point = replace(found, cores=cores)
     alone = point.single_core_cycles
     if made is None or made.balance is None or alone <= 0 or point.units_per_cycle <= 0:
         return point, made
@@ -84,13 +102,46 @@ def division_notes(nest: LoopNest, spread: Spread, made: Sequence[Division | Non
     """Which loop a pragma divides, how, and what is not known of it."""
     parallel = parallel_at(nest, spread)
     if parallel is None:
-        return ()
+        return _undirected_notes(nest, spread)
     names = " and ".join(loop.variable for loop in nest.loops[parallel.loop : parallel.loop + parallel.collapse])
     kind = f"{parallel.schedule or 'static'}{f' in chunks of {parallel.chunk}' if parallel.chunk else ''}"
     by = "as --schedule asks" if parallel is not nest.parallel else f"by #pragma {parallel.text}"
     text = f"the loop over {names} is divided over the cores, {kind}, {by}"
-    notes = [Note("divided-loop", text, "assumption", parallel.location)]
+    notes = [Note("divided-loop", text, "assumption", parallel.location), *_whole_notes(nest, spread)]
     if any(one is not None and one.balance is None for one in made):
         what = f"the loop over {names} has too many iterations of different length to say which core has the most work"
         notes.append(Note("division-not-counted", what, where=parallel.location))
     return tuple(notes)
+
+
+def _undirected_notes(nest: LoopNest, spread: Spread) -> tuple[Note, ...]:
+    """Which loop is taken to be divided where no pragma says so."""
+    from kernmodel.source.nest.part import divided_loops, is_independent
+
+    whole = _whole_notes(nest, spread)
+    if whole:
+        return whole
+    first, _ = divided_loops(nest)
+    text = f"the loop over {nest.loops[first].variable} is taken to be divided over the cores: no pragma divides any"
+    if not is_independent(nest, first):
+        text += ", and the iterations of each depend on one another"
+    return (Note("divided-loop", text, "assumption"),)
+
+
+def _whole_notes(nest: LoopNest, spread: Spread) -> tuple[Note, ...]:
+    """Why each core is taken to sweep over all of the data, where it is."""
+    from kernmodel.source.nest.part import is_divisible
+
+    if spread_of(nest, spread).schedule == "dynamic":
+        why = "a dynamic schedule gives it other iterations each time"
+    elif not is_divisible(nest, parallel_at(nest, spread)):
+        why = "its part of the divided loop depends on the loops around that"
+    else:
+        return ()
+    return (whole_data(why),)
+
+
+def whole_data(why: str) -> Note:
+    """That a core is not taken to have a part of the data alone."""
+    text = f"each core is taken to sweep over all of the data with its share of the caches: {why}"
+    return Note("whole-data", text, "assumption")

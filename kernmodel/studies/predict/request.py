@@ -38,6 +38,8 @@ class KernelRequest:
         include: folders in which headers are looked for; macros: other macros than sizes, with their texts.
         taken, trip_counts: by line, how often the condition of a branch holds, and the iterations of a loop.
         cores: active cores that share the shared caches.
+        parts: cores over which the iterations are divided, None: as many as `cores`; more where other ccNUMA domains
+            have cores at work.
         safety: factor on the cache sizes in layer conditions.
         cache: how the traffic is found: "lc" layer conditions, "sim" simulation, "both" (`traffic` only), "auto" layer
             conditions where they are shown to hold, else simulation.
@@ -64,6 +66,7 @@ class KernelRequest:
     taken: tuple[tuple[int, float], ...] = ()
     trip_counts: tuple[tuple[int, int], ...] = ()
     pages: Pages | None = None
+    parts: int | None = None
 
     @property
     def defines(self) -> Mapping[str, str | int]:

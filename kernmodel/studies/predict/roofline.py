@@ -190,7 +190,7 @@ def read_kernel(
     machine, cores = _machine(request)
     kernel = replace(kernel, machine=request.machine)
     subject = next(_subjects(kernel, code, (kernel.sizes,), cores, _given_mix(request), request, stages))
-    blockings, notes = _blockings(replace(kernel, cores=_sharing(machine, cores)), code, subject, cores)
+    blockings, notes = _blockings(replace(kernel, cores=_sharing(machine, cores), parts=cores), code, subject, cores)
     return _read(machine, cores, replace(subject, notes=(*subject.notes, *notes)), blockings)
 
 
@@ -325,7 +325,7 @@ def _subjects(
     from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
     machine = load_machine(request.machine)
-    kernel = replace(kernel, cores=_sharing(machine, cores))
+    kernel = replace(kernel, cores=_sharing(machine, cores), parts=cores)
     if code.asm is None and is_description(kernel.kernel):
         yield from _described(kernel, points, cores, mix, request)
         return

@@ -30,7 +30,7 @@ from kernmodel.studies.predict.compiled import (
     start_early,
     start_late,
 )
-from kernmodel.studies.predict.division import division_notes, scale_divided
+from kernmodel.studies.predict.division import division_notes, scale_divided, spread_of
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
@@ -127,6 +127,7 @@ class Stages:
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[Placement] = Memo(_SOME)
+        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_FEW)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
@@ -352,9 +353,27 @@ class Stages:
         key = (nest_key(at.kernel, point.blocks), *method_key(kernel), kernel.safety, tuple(sizes.items()))
         return _Case(point, at, key, sizes, shown, method)
 
+    def _of_core(self, case: _Case, stores: StoreMode, cores: int, parts: int) -> tuple[_Case, tuple[Note, ...]]:
+        """The case of one of `parts` cores, of which so many are active in a ccNUMA domain, whose traffic is that of
+        its part, and what is to be said of that. Textbooks know no parts."""
+        point, method = case.point, case.method
+        if parts == 1 or point.code.classic:
+            return case, ()
+        key = (case.key, parts, spread_of(method.nest, point.kernel.spread))
+
+        def divided() -> tuple[TrafficMethod, tuple[Note, ...]]:
+            given = replace(method, unblocked=self.nest(case.at.kernel))
+            return given.of_core(case.sizes, cores, parts, stores, dict(point.blocks))
+
+        found, notes = self._parts.get((key, traffic_key(method.machine), stores, cores), divided)
+        if found.nest is method.nest:
+            return case, notes
+        return replace(case, key=key, method=replace(found, machine=method.machine, request=point.kernel)), notes
+
     def _first_traffic(self, point: Point, at: Point, machine: Machine) -> None:
-        case = self._case(point, at, machine)
-        self._traffic(case, case.method.stores(), point.kernel.cores)
+        case, cores = self._case(point, at, machine), point.kernel.cores
+        stores = case.method.stores()
+        self._traffic(self._of_core(case, stores, cores, point.kernel.parts or cores)[0], stores, cores)
 
     def _traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
         method = case.method
@@ -586,25 +605,30 @@ class Stages:
         paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
         predictions: dict[Hashable, EcmPrediction] = {}
-        classic = case.point.code.classic
-        traffic = self._moved(case, loop, stores, cores)
+        classic, parts = case.point.code.classic, case.point.kernel.parts or cores
+        own, ends = self._of_core(case, stores, cores, parts)
+        traffic, on_parts = self._moved(own, loop, stores, cores), dict.fromkeys(ends)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
-        def predicted(active: int, place: Places | None = layout.taken, address: int | None = None) -> EcmPrediction:
-            own = self._incore(code, machine, case.point.code, place, address)
-            key = active, place and _key(place), own.offset
+        def predicted(
+            active: int, parts: int, place: Places | None = layout.taken, address: int | None = None
+        ) -> EcmPrediction:
+            made = self._incore(code, machine, case.point.code, place, address)
+            key = active, parts, place and _key(place), made.offset
             if key not in predictions:
-                known = self._moved(case, loop, stores, active)
-                around, calls = self._beside(case, code, own, traffic)
-                held = 0.0 if classic else self._held(case, code, own, known, place)
+                part, ends = self._of_core(case, stores, active, parts)
+                on_parts.update(dict.fromkeys(ends))
+                known = self._moved(part, loop, stores, active)
+                around, calls = self._beside(case, code, made, traffic)
+                held = 0.0 if classic else self._held(case, code, made, known, place)
                 predictions[key] = predict(
-                    known, own, paged, outside=around[0], runs=runs, streams=streams, calls=calls, held=held
+                    known, made, paged, outside=around[0], runs=runs, streams=streams, calls=calls, held=held
                 )
             return predictions[key]
 
-        interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores))
-        prediction = replace(predicted(cores), cycles_interval=interval)
+        interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores, parts))
+        prediction = replace(predicted(cores, parts), cycles_interval=interval)
         (_, unsure), calls = self._beside(case, code, incore, traffic)
         memory = prediction.transfers[-1]
         drawn = memory.bandwidth if memory.bytes else None
@@ -636,7 +660,7 @@ class Stages:
             incore=incore,
             prediction=prediction,
             scaling=scaled,
-            notes=tuple(dict.fromkeys((*notes, *divided))),
+            notes=tuple(dict.fromkeys((*notes, *on_parts, *divided))),
         )
 
     def _sharing_notes(self, case: _Case, shared: Point | None, layout: _Layout) -> tuple[Note, ...]:
@@ -660,7 +684,7 @@ class Stages:
 
 
 def _scaled(
-    case: _Case, predict_at: Callable[[int], EcmPrediction], scaling_cores: Sequence[int]
+    case: _Case, predict_at: Callable[[int, int], EcmPrediction], scaling_cores: Sequence[int]
 ) -> tuple[tuple[ScalingPoint, ...], tuple[Note, ...]]:
     """The performance on each of these numbers of cores, and how a loop that a pragma divides is spread over them.
 

@@ -13,6 +13,7 @@ from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
+from kernmodel.studies.predict.division import division_notes, part_of_core, whole_data
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
@@ -42,6 +43,7 @@ class TrafficMethod:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
+        unblocked: the nest before it was blocked, None: it was not.
     """
 
     nest: LoopNest
@@ -50,12 +52,68 @@ class TrafficMethod:
     prepared: SymbolicNest | UnsupportedKernelError | None
     reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
     among: tuple[Together, int] | None = None
+    unblocked: LoopNest | None = None
 
     def stores(self) -> StoreMode:
         """The stores that the user named, else those of the machine."""
         from kernmodel.traffic.stores import default_stores
 
         return self.request.stores or default_stores(self.machine)
+
+    def of_core(
+        self,
+        sizes: Mapping[str, int],
+        cores: int,
+        parts: int,
+        stores: StoreMode,
+        blocks: Mapping[str, int] | None = None,
+    ) -> tuple[TrafficMethod, tuple[Note, ...]]:
+        """The way to the traffic of one of so many cores that divide the nest, which sweeps over its part alone, and
+        what is to be said of that.
+
+        Where a sweep over the part fits nowhere near, and all else is alike, that is the nest itself: formulas and
+        simulations are the same for every number of parts then, but for what lies at their ends.
+
+        Args:
+            cores: cores that are active in the ccNUMA domain; parts: in all.
+            blocks: block sizes by loop variable that the nest was blocked with.
+        """
+        whole = self.nest if self.unblocked is None else self.unblocked
+        part = part_of_core(whole, self.request.spread, sizes, parts)
+        if self.among is not None and parts > 1:
+            return self, (whole_data("other nests are executed between its sweeps"),)
+        if part is None or part is whole:
+            return self, ()
+        if blocks:
+            from kernmodel.source.nest.tiling import tile
+
+            part = tile(part, blocks)
+        divided = traffic_method(part, self.machine, self.request)
+        ends = self._stands_for(divided, sizes, cores, stores)
+        if ends is None:
+            return divided, ()
+        if ends <= _TOLD:
+            return self, ()
+        text = (
+            f"each of {parts} cores loads beyond the ends of its part what others work on, which can add {ends:.0%} to"
+        )
+        return self, (Note("part-ends", f"{text} an array's lines and is not counted", "assumption"),)
+
+    def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> float | None:
+        """By how much lines at the ends of a part can add to those of an array, where the nest has the same traffic as
+        the part otherwise; None where it has not, or that is not known."""
+        from kernmodel.traffic.comparison.doubts import boundary_share
+        from kernmodel.traffic.conditions.layer_conditions import stands_for
+        from kernmodel.traffic.simulation.working_set import working_set_of_streams
+
+        try:
+            (whole, mine), (divided, own) = (method._reuse(sizes, stores) for method in (self, part))
+        except UnsupportedKernelError:
+            return None
+        if not stands_for(mine, own, self.machine, cores, self.request.safety):
+            return None
+        ends = (boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (divided, whole))
+        return next(ends) - next(ends)
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
@@ -132,20 +190,27 @@ class TrafficMethod:
         """
         nest, machine, request = self.nest, self.machine, self.request
         sizes, shown = sizes_at(nest, point)
-        traffic = self.traffic(sizes, cores, self.stores())
-        notes = (*nest.notes, *traffic.notes)
+        parts = request.parts or cores
+        mine, told = self.of_core(sizes, cores, parts, self.stores())
+        traffic = mine.traffic(sizes, cores, mine.stores())
+        notes = (
+            *nest.notes,
+            *traffic.notes,
+            *told,
+            *(division_notes(nest, request.spread) if parts > 1 and self.among is None else ()),
+        )
         if request.cache != "both":
-            notes = (*notes, *_placement_notes(traffic, self.placed(traffic, traffic.sizes, cores, traffic.stores)))
+            notes = (*notes, *_placement_notes(traffic, mine.placed(traffic, traffic.sizes, cores, traffic.stores)))
             return TrafficAnswer(nest, machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
         from kernmodel.traffic.comparison.differences import compare_traffic
 
         try:
-            symbolic = self.symbolic(traffic.sizes, traffic.cores, traffic.stores)
+            symbolic = mine.symbolic(traffic.sizes, traffic.cores, traffic.stores)
         except UnsupportedKernelError as error:
             note = Note("no-layer-conditions", f"layer conditions do not apply: {error.what}", "assumption")
             return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys((*notes, note))))
         options = request.simulation or SimulationOptions()
-        differences = compare_traffic(symbolic, traffic, nest, machine, traffic.sizes, options=options)
+        differences = compare_traffic(symbolic, traffic, mine.nest, machine, traffic.sizes, options=options)
         new = (note for note in symbolic.notes if note not in traffic.notes)
         notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
         return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
@@ -264,6 +329,10 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     runs = runs_of(answer.nest, traffic.sizes, machine) or {}
     streams = streams_of(machine, core_parameters(machine).misses)
     return replace(answer, transfers=transfer_times(machine, streams, traffic, runs))
+
+
+_TOLD = 0.05
+"""Share of the lines of an array from which on a note tells of those at the ends of parts."""
 
 
 def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:

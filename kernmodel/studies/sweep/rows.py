@@ -163,7 +163,7 @@ def _scaled(point: Point, answer: EcmAnswer) -> ScalingPoint | None:
     if found is not None or cores > answer.machine.topology.cores_per_numa_domain:
         return found
     spread = point.kernel.spread
-    return scale_divided(lambda _: answer.prediction, cores, answer.machine, spread, answer.nest, answer.sizes)[0]
+    return scale_divided(lambda *_: answer.prediction, cores, answer.machine, spread, answer.nest, answer.sizes)[0]
 
 
 def _bytes(traffic: Traffic, machine: Machine) -> dict[str, Value]:

@@ -36,7 +36,7 @@ class Runs:
         machine = self._stages.machine(self._kernel.machine, changes)
         check_cores(machine, self._cores)
         active = min(self._cores, machine.topology.cores_per_numa_domain)
-        point = Point(replace(self._kernel, cores=active), code or self._code, changes)
+        point = Point(replace(self._kernel, cores=active, parts=self._cores), code or self._code, changes)
         answer = self._stages.answer(point, (self._cores,))
         refuse_unknown(answer.prediction, machine, "what changes are worth")
         self.warnings |= dict.fromkeys(note for note in answer.notes if note.kind == "warning")

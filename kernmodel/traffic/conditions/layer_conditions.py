@@ -34,7 +34,7 @@ from kernmodel.traffic.conditions.paths import (
     unit_of_work,
 )
 from kernmodel.traffic.conditions.quantities import Rate, formula_of_sum
-from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of
+from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of, volumes_of
 from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
@@ -186,6 +186,20 @@ def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
     from kernmodel.traffic.conditions.siblings import with_neighbours
 
     return with_neighbours(analysis)
+
+
+def stands_for(whole: FoundReuse, part: FoundReuse, machine: Machine, cores: int, safety: float) -> bool:
+    """Whether a nest has the same misses as a part of it, in caches that so many cores share: what each reuse needs is
+    the same, or several times what any cache has."""
+    far = _FAR * max((room.capacity for room in rooms(machine, cores, safety)), default=0.0)
+    mine, other = (
+        {reuse: min(needed, far) for reuse, needed in volumes_of(_read(each)).items()} for each in (whole, part)
+    )
+    return mine == other
+
+
+_FAR = 2.0
+"""Of what needs so many times what a cache has, no part stays in it."""
 
 
 def _read(reuse: FoundReuse) -> Analysis:

@@ -63,6 +63,12 @@ def layer_conditions_of(
     )
 
 
+def volumes_of(analysis: Analysis) -> dict[tuple[str, ...], float]:
+    """The bytes that each reuse needs, whatever caches there are, by the loop that carries it, array and references."""
+    found = (saving for reuse in analysis.reuses for saving in savings(reuse, analysis, Fraction(1)))
+    return {(s.carrier, s.array, s.access, s.source): float(analysis.volume(s.window).value) for s in found}
+
+
 def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     """The distinct volumes, smallest first."""
     gathered: dict[object, tuple[Size, list[Saving]]] = {}
