@@ -23,7 +23,7 @@ def test_a_step_tells_what_the_performance_becomes(tmp_path):
     assert step.iteration_rate == pytest.approx(after.iterations_per_second / before.iterations_per_second)
     said = f"{step.flop_rate:.3g}"
     assert "Versions (later over earlier)" in result.text()
-    assert f"stencil to triad: 0.1 to 0.0625 FLOP/B at L2, {said} times the performance" in result.drawing()
+    assert f"stencil to triad: 0.1 to 0.08333 FLOP/B at L1, {said} times the performance" in result.drawing()
     axes = result.plot(tmp_path / "chart.svg").axes[0]
     assert sum(text.get_gid() == "step" for text in axes.texts) == 1
     assert f"{said}×" in {text.get_text() for text in axes.texts}

@@ -88,8 +88,8 @@ def scale_divided(
     rate = made.balance * cores / alone
     slower = rate / point.units_per_cycle
     if slower >= 1:
-        found = point.cycles_interval
-        held = None if found is None else replace(found, low=max(found.low, 1 / rate))
+        interval = point.cycles_interval
+        held = None if interval is None else replace(interval, low=max(interval.low, 1 / rate))
         return replace(point, cycles_interval=held), made
     used = None if point.utilization is None else point.utilization * slower
     limited = replace(
