@@ -66,8 +66,9 @@ def test_domains_end_at_grey_lines(stencil):
     assert upright == [10.5, 20.5, 30.5]
 
 
-def test_changes_in_shared_caches_are_marked(stencil, breaking):
-    assert scaling_figure([stencil], None).axes[0].get_legend_handles_labels()[1].count(CHANGE) == 0
+def test_changes_in_shared_caches_are_marked(breaking):
+    domain = scaling(KernelRequest("stencil", "clx", {}), CodeRequest(), range(1, 11))
+    assert scaling_figure([domain], None).axes[0].get_legend_handles_labels()[1].count(CHANGE) == 0
     axes = scaling_figure([breaking], None).axes[0]
     marks = next(one for one in axes.collections if one.get_label() == CHANGE)
     assert [x for x, _ in marks.get_offsets()] == [10, 24]
