@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,11 @@ _LINES = 0.05
 """Lines per unit of work that come from a level where data lie."""
 _SIZES = (50, 100, 200, 500, 1000)
 """Upper bounds of the groups by size."""
-_SIZE_NAMES = ("up to 50", "51 to 100", "101 to 200", "201 to 500", "501 to 1000", "over 1000")
+_SIZE_NAMES = (
+    f"up to {_SIZES[0]}",
+    *(f"{below + 1} to {bound}" for below, bound in pairwise(_SIZES)),
+    f"over {_SIZES[-1]}",
+)
 """Of these groups, and of what is larger."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Literal
 
 from kernmodel.errors import Location, Note
-from kernmodel.formulas.formula import ONE, Formula, variable
+from kernmodel.formulas.formula import ONE, Formula, Symbol, variable
 from kernmodel.value_types import dataclass
 
 ROW_LENGTH = "row_length"
@@ -77,6 +77,11 @@ class Loop:
     def symbol(self) -> Formula:
         """The loop variable as a formula."""
         return variable(self.variable)
+
+    @property
+    def bounded_by(self) -> set[Symbol]:
+        """The names in its bounds: sizes, and variables of loops around it."""
+        return self.start.free_symbols | self.stop.free_symbols
 
 
 @dataclass(frozen=True, slots=True)

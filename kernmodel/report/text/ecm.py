@@ -103,8 +103,7 @@ def _model(prediction: EcmPrediction, unit: str) -> Blocks:
 
 def headline(prediction: EcmPrediction, unit: str, *, cause: bool = True) -> str:
     """T_ECM in a unit, with its interval; a bound where a time is not known."""
-    work, interval = prediction.work, prediction.cycles_interval
-    found = with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work), cause=cause)
+    found = cycles_text(prediction.cycles, prediction.cycles_interval, unit, prediction.work, cause=cause)
     return bound_sign(unit, prediction) + found
 
 
@@ -271,14 +270,14 @@ def performance_columns(units: Iterable[str], work: Work) -> tuple[Column, ...]:
 
 def performance_text(point: ScalingPoint, unit: str, work: Work) -> str:
     """The time of all cores, or their performance, with its interval."""
-    return cycles_text(point.cycles, point.cycles_interval, unit, work)
+    return cycles_text(point.cycles, point.cycles_interval, unit, work, cause=False)
 
 
-def cycles_text(cycles: float, interval: Interval | None, unit: str, work: Work) -> str:
-    """A time in cycles in any unit, with its interval from the lower number to the higher one."""
+def cycles_text(cycles: float, interval: Interval | None, unit: str, work: Work, *, cause: bool) -> str:
+    """A time in cycles in any unit, with its interval from the lower number to the higher one, and its cause."""
     if interval is not None and unit.endswith("/s"):
         interval = replace(interval, low=interval.high, high=interval.low)
-    return with_interval(cycles, interval, lambda found: time_in(found, unit, work), cause=False)
+    return with_interval(cycles, interval, lambda found: time_in(found, unit, work), cause=cause)
 
 
 def at_least(point: ScalingPoint, value: float, written: Callable[[float], str]) -> str:

@@ -157,7 +157,7 @@ def simple_text(row: ScalingRow, unit: str, work: Work) -> str:
     """The time of all cores by the simple rule, or their performance, with its interval."""
     found = row.point.cycles_interval
     held = None if found is None else replace(found, low=min(found.low, row.simple_cycles), high=row.simple_cycles)
-    return cycles_text(row.simple_cycles, held, unit, work)
+    return cycles_text(row.simple_cycles, held, unit, work, cause=False)
 
 
 def _cache_effects(answer: ScalingAnswer) -> Blocks:

@@ -184,7 +184,7 @@ def _reason(nest: LoopNest, number: int) -> str | None:
         names = " and ".join(nest.operations.carried_scalars)
         return f"iterations pass on {names}, and blocks could change the order in which it is computed"
     for loop in inner:
-        if own.variable in loop.start.free_symbols | loop.stop.free_symbols:
+        if own.variable in loop.bounded_by:
             return f"the bounds of the loop over {loop.variable} depend on {own.variable}"
     for dependence in dependences(nest, number):
         if not dependence.permutable:

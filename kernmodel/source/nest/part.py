@@ -38,9 +38,8 @@ def part_of(nest: LoopNest, sizes: Mapping[str, int], threads: int, parallel: Pa
     cut = list(zip(chosen, trips, shares, strict=False))
     begin = _with_loops(nest, first, [_first(*each, threads) for each in cut])
     inner = nest.loops[first + len(cut) :]
-    if not any(
-        {loop.variable for loop in chosen} & (loop.start.free_symbols | loop.stop.free_symbols) for loop in inner
-    ):
+    divided = {loop.variable for loop in chosen}
+    if not any(divided & loop.bounded_by for loop in inner):
         return begin
     end = _with_loops(nest, first, [_last(*each) for each in cut])
     try:
@@ -53,9 +52,7 @@ def is_divisible(nest: LoopNest, parallel: Parallel | None) -> bool:
     """Whether the bounds of the divided loops depend on no other loop."""
     first, count = _chosen(nest, parallel)
     variables = {loop.variable for loop in nest.loops}
-    return not any(
-        variables & (loop.start.free_symbols | loop.stop.free_symbols) for loop in nest.loops[first : first + count]
-    )
+    return not any(variables & loop.bounded_by for loop in nest.loops[first : first + count])
 
 
 def _chosen(nest: LoopNest, parallel: Parallel | None) -> tuple[int, int]:

@@ -110,7 +110,7 @@ def whole_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest | None:
     """
     tiled, names = tile(nest, blocks), block_variables(nest)
     blocked = {loop.variable: names[loop.variable] for loop in nest.loops if loop.variable in blocks}
-    if any((loop.start.free_symbols | loop.stop.free_symbols) & set(blocked) for loop in nest.loops):
+    if any(loop.bounded_by & set(blocked) for loop in nest.loops):
         return None
     loops = tuple(
         replace(loop, start=ZERO, stop=constant(blocks[loop.variable] * loop.step)) if loop.variable in blocks else loop

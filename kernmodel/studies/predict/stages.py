@@ -581,13 +581,13 @@ class Stages:
 
     def _beside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
-    ) -> tuple[tuple[OutsideWork | None, tuple[Note, ...]], CallWork | None]:
-        """What is executed outside the innermost loop, with what is not known of it, and the functions that it calls;
-        the textbook model leaves the former out."""
-        outside = (None, ()) if case.point.code.classic else self._outside(case, code, incore, traffic)
+    ) -> tuple[OutsideWork | None, CallWork | None, tuple[Note, ...]]:
+        """What is executed outside the innermost loop, the functions that it calls, and what is not known of the
+        former, which the textbook model leaves out."""
+        outside, unsure = (None, ()) if case.point.code.classic else self._outside(case, code, incore, traffic)
         passes = traffic.iterations_per_unit / (code.loop.iterations_per_pass or 1.0)
         parameters, _ = self._core(case.method.machine)
-        return outside, call_work(code.loop, outside[0], passes, parameters, case.point.code.call_cycles)
+        return outside, call_work(code.loop, outside, passes, parameters, case.point.code.call_cycles), unsure
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.bandwidths import few_cores_notes
@@ -620,16 +620,16 @@ class Stages:
                 part, ends = self._of_core(case, stores, active, parts)
                 on_parts.update(dict.fromkeys(ends))
                 known = self._moved(part, loop, stores, active)
-                around, calls = self._beside(case, code, made, traffic)
+                outside, calls, _ = self._beside(case, code, made, traffic)
                 held = 0.0 if classic else self._held(case, code, made, known, place)
                 predictions[key] = predict(
-                    known, made, paged, outside=around[0], runs=runs, streams=streams, calls=calls, held=held
+                    known, made, paged, outside=outside, runs=runs, streams=streams, calls=calls, held=held
                 )
             return predictions[key]
 
         interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores, parts))
         prediction = replace(predicted(cores, parts), cycles_interval=interval)
-        (_, unsure), calls = self._beside(case, code, incore, traffic)
+        _, calls, unsure = self._beside(case, code, incore, traffic)
         memory = prediction.transfers[-1]
         drawn = memory.bandwidth if memory.bytes else None
         notes = (

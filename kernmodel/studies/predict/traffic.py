@@ -78,10 +78,10 @@ class TrafficMethod:
             cores: cores that are active in the ccNUMA domain; parts: in all.
             blocks: block sizes by loop variable that the nest was blocked with.
         """
-        whole = self.nest if self.unblocked is None else self.unblocked
-        part = part_of_core(whole, self.request.spread, sizes, parts)
         if self.among is not None and parts > 1:
             return self, (whole_data("other nests are executed between its sweeps"),)
+        whole = self.nest if self.unblocked is None else self.unblocked
+        part = part_of_core(whole, self.request.spread, sizes, parts)
         if part is None or part is whole:
             return self, ()
         if blocks:
@@ -95,9 +95,10 @@ class TrafficMethod:
         if ends <= _TOLD:
             return self, ()
         text = (
-            f"each of {parts} cores loads beyond the ends of its part what others work on, which can add {ends:.0%} to"
+            f"each of {parts} cores loads beyond the ends of its part what others work on, which can add {ends:.0%} to "
+            "an array's lines and is not counted"
         )
-        return self, (Note("part-ends", f"{text} an array's lines and is not counted", "assumption"),)
+        return self, (Note("part-ends", text, "assumption"),)
 
     def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> float | None:
         """By how much lines at the ends of a part can add to those of an array, where the nest has the same traffic as
@@ -107,13 +108,16 @@ class TrafficMethod:
         from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
         try:
-            (whole, mine), (divided, own) = (method._reuse(sizes, stores) for method in (self, part))
+            whole, reuse = self._reuse(sizes, stores)
+            divided, reuse_of_part = part._reuse(sizes, stores)
         except UnsupportedKernelError:
             return None
-        if not stands_for(mine, own, self.machine, cores, self.request.safety):
+        if not stands_for(reuse, reuse_of_part, self.machine, cores, self.request.safety):
             return None
-        ends = (boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (divided, whole))
-        return next(ends) - next(ends)
+        ends, ends_of_part = (
+            boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (whole, divided)
+        )
+        return ends_of_part - ends
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
