@@ -1,6 +1,6 @@
 """Which ALU gets an operation at dispatch on this host: places in the queues of integer schedulers, read one by one.
 
-    python benchmarks/alu_places.py [--random N] [--seed N] [--only WORD] [--released]
+    python benchmarks/alu_places.py [--random N] [--seed N] [--only WORD] [--released] [--started] [--room]
 
 A block begins with an `lfence`. All its operations wait for one of two values that chains of vectors bring after the
 last of them was dispatched. What is printed for each operation that waits for the later value is how many cycles after
@@ -15,19 +15,22 @@ docs/front-end.md says (`places`). The letters, a slot each, six of which are di
 `--random N` adds N blocks of random letters. `--released` tells instead when an entry that an operation has left is
 seen to be free: where a last F finds two f in ALU0's queue and one F in each other's, its place is 1 until one f has
 started, then 0. Beside it stands how much longer a block takes whose only f is dispatched in that cycle: it grows by 1
-a cycle behind the last one whose f may start as soon as the value is there. Samples beside which another thread of the
+a cycle behind the last one whose f may start as soon as the value is there. `--started` tells how
+long an operation counts that starts at once: in which cycle behind it an F avoids its queue. `--room` tells how many
+waiting operations find entries: how much later than without them what stands behind N of them is dispatched. Samples
+beside which another thread of the
 core was busy do not count.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle as endless
-from itertools import permutations
 from math import isnan, nan
 from random import Random
 
+from kernmodel.incore.engine.queues import assigned
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import slope
 from kernmodel.measure.host import Effort, Harness
@@ -43,6 +46,7 @@ _LINES = {
     "C": "cmovne {}, rcx",
     "P": "andn {}, rcx, [rsi+24]",
     "f": "lea {}, [rdx+8]",
+    "Q": "lea {}, [rsi+8]",
     "L": "mov r9, [rdx]",
     "W": "mov [rdx+64], rsi",
     "B": "cmp rdx, 1\njb 7f",
@@ -96,30 +100,6 @@ def random_blocks(random: Random, number: int) -> Iterator[str]:
         yield _PAUSE.join(halves)
 
 
-def assigned(letters: Sequence[str], occupied: Sequence[int], taken: Collection[int] = ()) -> tuple[int, ...] | None:
-    """Queues of at most four operations of a cycle, no two the same: those with the fewest entries in all, of these the
-    first ones, and of their orders the first that the operations allow; None where there is none. `taken`: queues that
-    have an operation of ALU0 and ALU3 already."""
-    allowed = [tuple(q for q in QUEUES[own] if len(QUEUES[own]) > 2 or q not in taken) for own in letters]
-    every = permutations(range(len(occupied)), min(len(letters), len(occupied) + 1))
-    fitting = (own for own in every if all(q in queues for q, queues in zip(own, allowed, strict=True)))
-    return min(fitting, key=lambda own: (sum(occupied[q] for q in own), sorted(own), own), default=None)
-
-
-def of_five(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, ...] | None:
-    """Queues of five operations of a cycle: ALU3's gets two, one of which only ALU0 and ALU3 execute. Of two branches
-    the second one of a cycle is one too many for it: what comes fifth goes to ALU0's queue, then."""
-    few = [k for k, own in enumerate(letters) if QUEUES[own] == (0, 3)]
-    if not few or len(few) > 2:
-        return None
-    if sum(letters[k] == "B" for k in few) == 2:
-        first = assigned(letters[:4], occupied)
-        return None if first is None else (*first, 0)
-    beside = few[-1] if occupied[3] > occupied[0] else few[0]
-    others = assigned([own for k, own in enumerate(letters) if k != beside], occupied, taken=(3,))
-    return None if others is None else (*others[:beside], 3, *others[beside:])
-
-
 def cycle(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, list[int]]:
     """How many of these letters a cycle dispatches, and their queues, -1 for none. Loads and stores take one queue each
     without regard to the ALUs."""
@@ -128,8 +108,9 @@ def cycle(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, list[in
         own = letters[:end]
         wanted = [letter for letter in own if letter in QUEUES]
         accesses = sum(letter in "LW" for letter in own)
-        found = of_five(wanted, occupied) if len(wanted) == len(occupied) + 1 else assigned(wanted, occupied)
-        if found is None or accesses > len(free) or len(wanted) > len(occupied) + 1:
+        bits = [sum(1 << queue for queue in QUEUES[letter]) for letter in wanted]
+        found = assigned(bits, [letter == "B" for letter in wanted], occupied, beside=3)
+        if found is None or accesses > len(free):
             continue
         queues, loads = iter(found), iter(sorted(free[:accesses]))
         return end, [next(queues) if letter in QUEUES else next(loads) if letter in "LW" else -1 for letter in own]
@@ -169,7 +150,12 @@ def text(letters: str, read: int | None, steps: tuple[int, int]) -> str:
 
 def cycles(harness: Harness, letters: str, read: int | None, steps: tuple[int, int] = (11, 8)) -> float:
     """Cycles of the block; not a number where no two rounds agree."""
-    code = x86.as_bytes(x86.assembled(text(letters, read, steps)))
+    return timed(harness, text(letters, read, steps))
+
+
+def timed(harness: Harness, lines: str) -> float:
+    """Cycles of a block in assembly; not a number where no two rounds agree."""
+    code = x86.as_bytes(x86.assembled(lines))
     once = f".rept {_COPIES}\n.p2align 6\n{code}\n.endr"
     both = f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}"
     harness.load(x86.function(both, first=_FIRST))
@@ -187,6 +173,28 @@ def released(harness: Harness) -> None:
         print(f"cycle {number:2}: place of F {place:4.1f}, an f alone {longer:4.1f}", flush=True)
 
 
+def started(harness: Harness) -> None:
+    """Print the place of an M behind an F that is dispatched so many cycles after an operation that starts at once in
+    ALU0's queue: 1 where the F avoids that queue, so that it is in ALU1's."""
+    for number in range(1, 12):
+        letters = f"Q{'.' * (WIDTH * number - 1)}F.....{_PAUSE}M....."
+        last = len(letters) - WIDTH
+        place = cycles(harness, letters, last) - cycles(harness, letters, None) - _LATENCY["M"]
+        print(f"cycle {number:2}: place of M {place:4.1f}", flush=True)
+
+
+def room(harness: Harness) -> None:
+    """Print when a chain of vectors behind N operations ends that wait for a value."""
+    for letter in "FM":
+        for number in (0, 16, 20, 22, 23, 24, 80, 88, 89, 92, 96)[: 6 if letter == "M" else None]:
+            late = ["vpxor xmm2, xmm2, xmm2", *[_STEP] * 20, "vmovq rcx, xmm0"]
+            kept = endless(("r9", "r10", "r11", "r12", "r13", "rbx", "rdi"))
+            waiting = [_LINES[letter].format(next(kept)) for _ in range(number)]
+            behind = [*["vpaddd xmm2, xmm2, xmm2"] * 80, "vmovq rax, xmm2", "mov rax, [rsi+rax]", "mov rax, [rax]"]
+            time = timed(harness, "\n".join(["lfence", *late, *waiting, *behind, "7:"]))
+            print(f"{number:2} times {letter}: {time:6.1f} cycles", flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -194,11 +202,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="what the letters of a block contain")
     parser.add_argument("--released", action="store_true")
+    parser.add_argument("--started", action="store_true")
+    parser.add_argument("--room", action="store_true")
     options = parser.parse_args()
     same = total = 0
     with Harness() as harness:
-        if options.released:
-            released(harness)
+        shown = [own for own in (released, started, room) if getattr(options, own.__name__)]
+        for show in shown:
+            show(harness)
+        if shown:
             return
         for letters in [*blocks(), *random_blocks(Random(options.seed), options.random)]:
             if options.only not in letters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from kernmodel.incore.tables.table import DATA
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
 
-CORES = ("SNB", "IVB", "HSW", "SKL", "ICL", "RWC", "ZEN2", "ZEN4")
+CORES = ("SNB", "IVB", "HSW", "SKL", "ICL", "RWC", "ZEN2", "ZEN3", "ZEN4")
 """With one of each kind of front end, and one whose adders feed adders sooner than others."""
 INSTRUCTIONS = (
     "4801d8",  # add rax,rbx
@@ -100,12 +101,21 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
         assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
-@pytest.mark.parametrize("code", ["807c060100488d400175f5", "31d2803e070f94c248ffc64801d04839f775ed"])
-def test_the_fullest_scheduler_is_that_before_the_slot(code: str) -> None:
-    """A comparison with memory: its load has an entry of a scheduler before the comparison is given one."""
-    by_engine = predicted(bytes.fromhex(code), "ZEN4", "loop", 0, "moving", engine=True)
+_OPERATIONS = (
+    *("4d8d442408", "4d69d4f1000000", "c443fbf0ec05", "4d0f45cc", "410f94c1"),  # lea, imul, rorx, cmovne, sete of r12
+    *("4c330e", "488b3e", "4c896640", "480fa4d803", "4d89f7"),  # xor with a load to mov
+)
+
+
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+@pytest.mark.parametrize("seed", range(6))
+def test_operations_of_a_cycle_are_assigned_alike(core: str, seed: int) -> None:
+    """Of any ALU and of few, with accesses, and one of three µops."""
+    body = Random(seed).choices(_OPERATIONS, k=3 + 2 * seed)
+    code = bytes.fromhex("".join(body) + ("48ffca757f" if seed % 2 else "49ffc04939d0757f"))
+    by_engine = predicted(code, core, "loop", 0, "moving", engine=True)
     assert by_engine is not None
-    assert by_engine == predicted(bytes.fromhex(code), "ZEN4", "loop", 0, "moving", engine=False)
+    assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
 @pytest.mark.parametrize("offset", [24, 31, 38, 52, 57])

@@ -186,11 +186,11 @@ def test_stored_vectors_wait_for_third_ones_of_fused_additions():
 
 
 def test_ports_given_too_early_are_told_from_the_schedulers_that_they_fill():
-    """xor, cmp of a byte, sete, inc, add, cmp and jne: free choice of ALUs saves the time, more entries do not."""
-    found = mechanisms_of("31d2803e070f94c248ffc64801d04839fe75ed")
-    assert found[Why.GIVEN_PORTS].prediction == pytest.approx(1.0, rel=0.01)
+    """xor, cmp of a byte, sete, add, inc, cmp and jne: free choice of ALUs saves the time, more entries hardly any."""
+    found = mechanisms_of("31d2803c0e070f94c24801d048ffc14839cf75ec", "ZEN3", offset=0)
+    assert found[Why.GIVEN_PORTS].prediction == pytest.approx(1.25, rel=0.01)
     assert found[Why.GIVEN_PORTS].saved > 0.2
-    assert Why.FULL_BUFFER not in found
+    assert Why.FULL_BUFFER not in found or found[Why.FULL_BUFFER].saved < 0.1
 
 
 @pytest.mark.parametrize("core", ["ZEN4", "RWC"])
@@ -239,9 +239,9 @@ RULED = (
     (
         "ZEN4",
         "results between registers",
-        "c5f97ec84901f04901f14901f24901f348ffc975eb",
-        0.50,
-    ),  # vmovd beside four additions
+        "c5f97ec8c5f97ec94901f04901f148ffc975eb",
+        0.64,
+    ),  # two vmovd beside two additions
     ("ZEN4", "fused pairs", "0f95c00f95c348ffc975f5", 1.00),  # two setne
     (
         "ZEN3",

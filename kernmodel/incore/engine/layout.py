@@ -29,8 +29,9 @@ PHASES = 64
 """Passes after which accesses stand at the same place in a line again, whatever their stride."""
 SOURCES = ("ideal", "LSD", "DSB", "decoders")
 """Where µops come from; numbered in this order."""
-EARLY_ENDS = ("loads apart", "groups apart")
-"""Why a cycle's dispatch may end early: at a load that is one too many, or at µops that go together."""
+EARLY_ENDS = ("loads apart", "groups apart", "operations apart")
+"""Why a cycle's dispatch may end early: at a load that is one too many, at µops that go together, or at an operation
+for which no scheduler is left."""
 REASONS = ("front end", "scheduler", "reorder buffer", "registers", *EARLY_ENDS)
 """Why the renamer stands still, or ends early; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
@@ -69,8 +70,9 @@ class Core(NamedTuple):
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
         rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
             another; those of others go to the port for which fewest wait.
-        by_slot: ports that µops are given by their slot of the cycle, each of a kind another one; those of the fullest
-            scheduler last.
+        together: ports whose µops of a cycle are assigned to schedulers together (`queues`), no more than `QUEUES`;
+            beside: 1 more than the queue that may get two of five, 0 for none; seen_after: cycles after which dispatch
+            knows what entered and left them.
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
@@ -126,7 +128,9 @@ class Core(NamedTuple):
     by_port: int = 0
     rotating: tuple[int, ...] = (0,) * GROUPS
     gaps: tuple[int, ...] = (0,) * GROUPS
-    by_slot: int = 0
+    together: int = 0
+    beside: int = 0
+    seen_after: int = 0
     load_ports: tuple[int, ...] = (0,) * GROUPS
     most_loads: tuple[int, ...] = (0,) * GROUPS
     addressing: int = 0

@@ -139,7 +139,9 @@ class PortSchedulers:
         schedulers: ports and entries of each.
         rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
             another; others go to the port for which fewest wait.
-        by_slot: ports that µops are given by their slot of the cycle, those of the same kind each another one.
+        together: ports whose µops of a cycle are assigned to schedulers together; beside: the one of them whose
+            scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what entered
+            and left these.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors
@@ -158,9 +160,11 @@ class PortSchedulers:
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
     rotating: tuple[tuple[str, ...], ...]
     gaps: tuple[int, ...]
-    by_slot: tuple[str, ...]
     queued: tuple[str, ...]
     queue_entries: int
+    together: tuple[str, ...] = ()
+    beside: str = ""
+    seen_after: int = 0
     vector_registers: int = 0
     register_release: int = 0
     two_registers_bytes: int | None = None

@@ -12,7 +12,7 @@ ports wait for theirs in order, behind it. The run ends when the state of the pi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Any
 
@@ -35,6 +35,7 @@ from kernmodel.incore.engine.layout import (
     Wait,
 )
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
+from kernmodel.incore.engine.queues import QUEUES, assigned
 
 _HISTORY = 16
 _LOW = 0xFFFFFFFF
@@ -143,7 +144,14 @@ class Pipeline:
         self.starting = list(self.counters)
         self.started = list(self.counters)
         self.given: dict[int, int] = {}
-        self.slot_ports = [port for port in range(PORTS) if self.core.by_slot >> port & 1]
+        ports = [port for port in range(PORTS) if self.by_port and self.core.together >> port & 1]
+        self.assigned_schedulers = [self.core.scheduler_of[port] for port in ports][:QUEUES]
+        self.queue_of = {scheduler: number for number, scheduler in enumerate(self.assigned_schedulers)}
+        self.wanted = [own for slot in range(self.core.slots) for own in self._wanted_of(slot)]
+        self.entries_seen = [0] * len(self.queue_of)
+        self.moved = deque([[0] * len(self.queue_of) for _ in range(self.core.seen_after)])
+        self.assigned: deque[int] = deque()
+        self.fitting = 0
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
@@ -203,6 +211,9 @@ class Pipeline:
             self.registers_taken -= self.registers_coming[self.now % RELEASES]
             self.registers_coming[self.now % RELEASES] = 0
         self.given.clear()
+        if self.queue_of:
+            self.entries_seen = [own + more for own, more in zip(self.entries_seen, self.moved.popleft(), strict=True)]
+            self.moved.append([0] * len(self.queue_of))
         self._retire()
         self._count_waiting()
         for x in self.calendar.pop(self.now, ()):
@@ -305,6 +316,8 @@ class Pipeline:
         self.started[x.port] += 1
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
+        if self.by_port:
+            self._count_entry(x, -1)
         self.ready.remove(x)
         base = self.now + self._result(microop, x.port)
         x.done = base + microop.latency
@@ -472,21 +485,68 @@ class Pipeline:
         scheduler = self.core.scheduler_of[port]
         return self.scheduled[scheduler] + coming.count(scheduler) < self.core.rooms[scheduler]
 
-    def _port_of_slot(self, able: Sequence[int], ports: int, slot: int) -> int:
-        """The port whose turn it is in this slot of the cycle, or the next one: one that no µop of the same ports got
-        in this cycle, and whose scheduler has not the most entries; a port beside the group before all others."""
-        given, order = self.given.get(ports, 0), self.slot_ports
-        entries = [self.scheduled[self.core.scheduler_of[port]] for port in order]
-        fullest = max(entries) if min(entries) < max(entries) else -1
-        place = {order[(slot + k) % len(order)]: k for k in range(len(order))}
+    def _wanted_of(self, slot: int) -> list[tuple[int, bool, bool]]:
+        """Of the µops of a slot of the block, where ports are assigned together: bits of the queues that each may be
+        assigned to, whether it is a branch with a unit of its own, and whether its entry counts. An operation with an
+        access takes one entry for both, where an address generator is."""
+        core, found = self.core, []
+        of_port = {port: self.queue_of.get(core.scheduler_of[port], -1) for port in range(PORTS)}
+        addressing = sum({1 << q for port, q in of_port.items() if q >= 0 and core.addressing >> port & 1})
+        address = operation = -1
+        for number, m in enumerate(self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]):
+            queues = sum({1 << q for port, q in of_port.items() if q >= 0 and m.ports >> port & 1})
+            assigned = bool(m.ports & core.together) and not m.ports & core.addressing
+            found.append((queues, assigned and bool(m.ports & ~core.together), bool(queues)))
+            address = number if m.ports & core.addressing and address < 0 else address
+            operation = number if assigned and operation < 0 else operation
+        if min(address, operation) >= 0 and found[operation][0] & addressing:
+            found[operation] = (found[operation][0] & addressing, *found[operation][1:])
+            found[address] = (*found[address][:2], False)
+        return found
 
-        def rank(port: int) -> tuple[int, bool, int]:
-            full = port in place and self.scheduled[self.core.scheduler_of[port]] == fullest
-            return given >> port & 1, full, place.get(port, -1)
+    def _is_assigned(self, ports: int) -> bool:
+        return bool(ports & self.core.together) and not ports & self.core.addressing
 
-        chosen = min(able, key=rank)
-        self.given[ports] = given | 1 << chosen
-        return chosen
+    def _assign(self) -> None:
+        """Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does."""
+        self.fitting, self.assigned = 0, deque()
+        wanted: list[int] = []
+        branches: list[bool] = []
+        beside = self.core.beside - 1
+        if beside >= 0:
+            scheduler = self.assigned_schedulers[beside]
+            beside = beside if self.scheduled[scheduler] + 2 <= self.core.rooms[scheduler] else -1
+        for k in self._slots_of_cycle():
+            first, end = self.first_microop[k], self.first_microop[k + 1]
+            own = [u for u in range(first, end) if self._is_assigned(self.microops[u].ports)]
+            more = [self.wanted[u][0] for u in own]
+            jumps = [self.wanted[u][1] for u in own]
+            found = assigned([*wanted, *more], [*branches, *jumps], self.entries_seen, beside)
+            if own and (found is None or (len(own) > QUEUES and not self.fitting)):
+                if not self.fitting:
+                    self.assigned, self.fitting = self._one_by_one(more), 1
+                return
+            if own:
+                wanted, branches, self.assigned = [*wanted, *more], [*branches, *jumps], deque(found or ())
+            self.fitting += 1
+
+    def _one_by_one(self, wanted: Sequence[int]) -> deque[int]:
+        """Of what is too much for a cycle by itself each gets the queue with the fewest entries, those before it
+        included."""
+        entries, found = list(self.entries_seen), deque[int]()
+        for queues in wanted[: QUEUES + 1]:
+            (queue,) = assigned([queues], [False], entries) or (0,)
+            entries[queue] += 1
+            found.append(queue)
+        return found
+
+    def _port_of_queue(self, ports: int, coming: Sequence[int]) -> int:
+        """The port of the next µop that is assigned: of its queue the one that it alone of the µops that are may use, a
+        branch unit, before the others; -1 where that has no room."""
+        scheduler = self.assigned_schedulers[self.assigned.popleft()]
+        own = [port for port in self.ports if ports >> port & 1 and self.core.scheduler_of[port] == scheduler]
+        able = [port for port in own if self._has_room(port, coming)]
+        return min(able, key=lambda port: self.core.together >> port & 1, default=-1)
 
     def _port_of_access(self, ports: int, given: int, counters: Sequence[int]) -> int:
         """Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait."""
@@ -496,40 +556,45 @@ class Pipeline:
     def _accesses_fit(self) -> bool:
         """Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone
         would overfill a scheduler."""
-        core, counters, loads = self.core, list(self.counters), [0] * len(self.core.most_loads)
-        given = slot = 0
+        core, counters, given = self.core, list(self.counters), 0
+        for k in self._slots_of_cycle():
+            for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
+                if not microop.ports & core.addressing:
+                    continue
+                port = self._port_of_access(microop.ports, given, counters)
+                given |= 1 << port
+                counters[port] += 1
+                if counters[port] > core.rooms[core.scheduler_of[port]]:
+                    return False
+        return True
+
+    def _slots_of_cycle(self) -> Iterator[int]:
+        """The slots of the block that a cycle may dispatch: as many as are delivered, issued together and loaded at
+        once."""
+        core, loads, slot = self.core, [0] * len(self.core.most_loads), 0
         k, taken = self.slots_issued % core.slots, self.slot_in_entry
         for issued in range(self.entries_issued, self.delivered):
             slots, together = self.entries[issued % core.entries]
             if together and slot and slot + slots > core.issue_width >= slots:
-                return True
+                return
             for _ in range(taken, slots):
                 more = self._with_loads(loads, k)
                 if slot == core.issue_width or more is None:
-                    return True
-                loads = more
-                for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
-                    if not microop.ports & core.addressing:
-                        continue
-                    port = self._port_of_access(microop.ports, given, counters)
-                    given |= 1 << port
-                    counters[port] += 1
-                    if counters[port] > core.rooms[core.scheduler_of[port]]:
-                        return False
-                slot, k = slot + 1, (k + 1) % core.slots
+                    return
+                yield k
+                loads, slot, k = more, slot + 1, (k + 1) % core.slots
             taken = 0
-        return True
 
-    def _port_with_room(self, ports: int, coming: Sequence[int] = (), slot: int = 0) -> int:
-        """By the slot; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
+    def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
+        """As assigned; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
         beside the rotation; else the port for which fewest wait. -1 where none has room."""
         if ports & self.core.addressing:
             port = self._port_of_access(ports, self.accessed, self.counters)
             self.accessed |= 1 << port
             return port if self._has_room(port, coming) else -1
+        if ports & self.core.together:
+            return self._port_of_queue(ports, coming)
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
-        if able and ports & self.core.by_slot:
-            return self._port_of_slot(able, ports, slot)
         rotating = next((number for number, group in enumerate(self.core.rotating) if ports & group), None)
         if rotating is None and ports & self.core.queued:
             return self._port_behind_queue(ports)
@@ -558,15 +623,15 @@ class Pipeline:
         self.given[ports] = (given if fresh else 0) | 1 << port
         return port
 
-    def _place_slot(self, slot: int, place: int) -> list[int] | None:
-        """The ports of the µops of a slot of the block, at a place of the cycle, -1 for those without and queued ones;
-        None if one finds no room."""
+    def _place_slot(self, slot: int) -> list[int] | None:
+        """The ports of the µops of a slot of the block, -1 for those without and queued ones; None if one finds no
+        room."""
         turn, queued = list(self.turn), len(self.queue)
         given: list[int] = []
         coming: list[int] = []
         for microop in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]:
             enters = bool(microop.ports & self.core.queued)
-            port = -1 if enters or not microop.ports else self._port_with_room(microop.ports, coming, place)
+            port = -1 if enters or not microop.ports else self._port_with_room(microop.ports, coming)
             queued += enters
             if (microop.ports and not enters and port < 0) or (enters and queued > self.core.queue_entries):
                 break
@@ -587,6 +652,12 @@ class Pipeline:
         x.scheduler = self.core.scheduler_of[port]
         self.counters[port] += 1
         self.scheduled[x.scheduler] += 1
+        self._count_entry(x, 1)
+
+    def _count_entry(self, x: _InFlight, number: int) -> None:
+        """A µop enters the scheduler that its port is assigned with, or leaves it (-1)."""
+        if self.wanted[x.id % self.core.microops][2]:
+            self.moved[-1][self.queue_of[x.scheduler]] += number
 
     def _leave_queue(self) -> None:
         """Move µops from the queue to their schedulers, in order."""
@@ -645,6 +716,8 @@ class Pipeline:
         if self.by_port and core.accesses_together and not self._accesses_fit():
             self.stalls[1] += 1
             return
+        if self.queue_of:
+            self._assign()
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
         self.accessed = 0
@@ -680,7 +753,10 @@ class Pipeline:
             if not self._dispatches_loads(k):
                 self.stalls[4] += 1
                 return -1
-            given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
+            if self.queue_of and slot >= self.fitting:
+                self.stalls[6] += 1
+                return -1
+            given = self._place_slot(k) if self.by_port else [-1] * (end - first)
             if given is None:
                 self.stalls[1] += 1
                 return -1
@@ -894,6 +970,7 @@ class Pipeline:
             tuple(map(self._left, self.back)),
             tuple(map(self._left, self.path_used)),
             tuple(self.results),
+            (tuple(self.entries_seen), *map(tuple, self.moved)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
 

@@ -551,8 +551,9 @@ class ZenPipelineParameters:
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
         rotating: groups of ports that are given in rotation, unless fewer µops by the group's number of `gaps` wait for
             another; for other ports the one is taken for which fewest µops wait.
-        by_slot: ports that are given by the slot of the cycle: each µop of a kind another one, those of the scheduler
-            with the most entries last.
+        together: ports whose µops of a cycle are assigned to schedulers together, each to another one; beside: the port
+            whose scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what
+            entered and left these schedulers.
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
@@ -579,7 +580,9 @@ class ZenPipelineParameters:
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
-    by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()
+    together: Annotated[tuple[str, ...], Figure("ports assigned together", Ports())] = ()
+    beside: Annotated[str, Figure("port of a fifth operation", Port())] = ""
+    seen_after: Annotated[int, Figure("cycles until entries are seen", Integer(1, 7))] = 3
 
 
 @dataclass(frozen=True, slots=True)

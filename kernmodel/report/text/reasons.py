@@ -20,6 +20,7 @@ _STALLS = {
 _EARLY_ENDS = {
     "loads apart": "at a load that is one too many for the cycle",
     "groups apart": "at an instruction whose µops go together",
+    "operations apart": "at an operation that finds none of its ALUs free in the cycle",
 }
 _BUFFERS = {
     "schedulers": "the schedulers{of} are full of operations that wait",

@@ -11,7 +11,7 @@ enum { COMPUTED = 1, LOADED = 2 };
 enum { LOAD = 1, STORE = 2 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
-enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REGISTERS, LOADS_APART, GROUPS_APART, REASONS };
+enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REGISTERS, LOADS_APART, GROUPS_APART, OPERATIONS_APART, REASONS };
 enum { KIND_NONE, KIND_UOP_CACHE, KIND_OP_CACHE };
 enum { PART_PREDECODE, PART_DECODE, PART_DSB, PART_LSD, PART_ISSUE, PART_PORTS, PART_DIVIDER, PART_PRECEDENCE, PART_PIPELINE };
 enum { WHOLE, SIMULATION, WITHOUT_PORTS, WITHOUT_WAITS, DEPENDENCES };
@@ -21,11 +21,11 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
-        rotating[4], gaps[4], by_slot, load_ports[4], most_loads[4], addressing, queued, queue_entries,
-        vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store, loaded_third,
-        straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together, line_fetch,
-        queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles,
-        least_passes, steady_cycles, floor_cycles, again_cycles;
+        rotating[4], gaps[4], together, beside, seen_after, load_ports[4], most_loads[4], addressing, queued,
+        queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store,
+        loaded_third, straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together,
+        line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
+        most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {

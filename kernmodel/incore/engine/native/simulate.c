@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "program.h"
+#include "queues.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
@@ -17,7 +18,7 @@ enum { MOST_IN_BYTE = 127, MOST_LOADS = 63 };
 
 /* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. At issue also: it
    needs none, or gets it when it leaves the queue. */
-enum { OF_ACCESSES, OF_SLOTS, IN_ROTATION, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
+enum { OF_ACCESSES, TOGETHER, IN_ROTATION, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
 
 /* The cycle in which a µop is done, as long as it is not known. */
 static const int64_t never = INT64_MAX;
@@ -28,7 +29,8 @@ typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
-   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given by slot or behind the queue;
+   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `queued`:
+   its entry is counted where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
    reads, may differ from pass to pass. */
@@ -38,7 +40,8 @@ typedef struct {
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, varies, place, stride, size;
+    int32_t redirects, third, blocks, varies, place, stride, size, queued;
+    Wanted wanted;
 } Op;
 
 /* A µop in flight. `done`: cycle in which it is, `never` until that is known; `base`: cycle that those who wait for it count
@@ -54,12 +57,12 @@ typedef struct {
     int64_t enters;
 } Instance;
 
-/* A slot of the block. `accesses`: how many of its µops start on ports that start accesses; `by_slot`: how many are given
-   their ports by slot; `registers`: of vectors, that it takes; `loads`: a byte for each set of ports that alone executes
-   them. */
+/* A slot of the block. `accesses`: how many of its µops start on ports that start accesses; `together`: how many get ports
+   that are assigned together; `registers`: of vectors, that it takes; `loads`: a byte for each set of ports that alone
+   executes them. */
 typedef struct {
     const Op *ops, *ops_end;
-    int32_t count, accesses, by_slot, registers;
+    int32_t count, accesses, together, registers;
     uint32_t loads;
 } Slot;
 
@@ -80,12 +83,19 @@ typedef struct {
     Counts counts;
 } Snapshot;
 
+/* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
+   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle. */
+typedef struct {
+    int32_t fitting, apart, alone, count[MOST_SLOTS + 1];
+    Wanted wanted[MOST_TOGETHER];
+} Ahead;
+
 typedef struct {
     const Core *core;
     const FetchUnit *units;
     const Entry *entries;
     const int32_t *schedule;
-    const Op *ops;
+    Op *ops;
     const Slot *slots, *slots_end, *issuing, *retiring; /* of the block; those that are next */
     const Entry *entry, *entries_end; /* that is issued */
 
@@ -114,8 +124,11 @@ typedef struct {
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
-    uint32_t fullest;  /* ports given by slot of the fullest schedulers before the slot that is placed */
-    int32_t of_slots[PORTS], scheduler_of_slots[PORTS], slot_ports; /* ports given by slot, and their schedulers */
+    int32_t queues, scheduler_of_queue[QUEUES], queue_of[SCHEDULERS]; /* schedulers of ports that are assigned together */
+    int32_t entries_seen[QUEUES]; /* by dispatch, which learns late of what enters and leaves them: */
+    int32_t moved[SEEN][QUEUES]; /* by cycle, how many more entered than left */
+    Ahead *ahead; /* by slot of the block */
+    int32_t assigned[MOST_TOGETHER], next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it */
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -312,6 +325,21 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
+/* A µop enters a scheduler, or leaves it. */
+INLINE void enter_scheduler(Sim *s, const Op *m, int32_t scheduler)
+{
+    take_room(s, scheduler);
+    if (m->queued)
+        s->moved[s->now & (SEEN - 1)][s->queue_of[scheduler]]++;
+}
+
+INLINE void leave_scheduler(Sim *s, const Op *m, int32_t scheduler)
+{
+    give_room(s, scheduler);
+    if (m->queued)
+        s->moved[s->now & (SEEN - 1)][s->queue_of[scheduler]]--;
+}
+
 /* When a port gives results, as bits from this cycle on. */
 static uint64_t results_of(const Sim *s, int32_t port)
 {
@@ -351,7 +379,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         s->started[port]++;
     s->tally.dispatched[port]++;
     if (by_port)
-        give_room(s, s->core->scheduler_of[port]);
+        leave_scheduler(s, m, s->core->scheduler_of[port]);
     else
         s->room[m->scheduler]++;
     const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
@@ -393,8 +421,8 @@ static void move(Sim *s, Instance *x, int32_t port)
     s->counters[x->port]--;
     s->counters[port]++;
     if (s->by_port) {
-        give_room(s, s->core->scheduler_of[x->port]);
-        take_room(s, s->core->scheduler_of[port]);
+        leave_scheduler(s, x->op, s->core->scheduler_of[x->port]);
+        enter_scheduler(s, x->op, s->core->scheduler_of[port]);
     }
     x->port = (int16_t)port;
 }
@@ -662,37 +690,14 @@ INLINE int32_t port_in_rotation(Sim *s, const Op *m)
     return chosen;
 }
 
-/* Of ports given by slot, those whose schedulers have the most entries, where others have fewer. */
-static uint32_t fullest(const Sim *s)
+/* The port of the next µop that is assigned: of its queue the one that it alone of the µops that are may use, a branch
+   unit, before the others; -1 where that has no room. */
+INLINE int32_t port_of_queue(Sim *s, const Op *m)
 {
-    int32_t most = 0;
-    uint32_t found = 0;
-    for (int32_t k = 0; k < s->slot_ports; k++) {
-        const int32_t scheduler = s->scheduler_of_slots[k], entries = s->most[scheduler] - s->room[scheduler];
-        const uint32_t own = 1u << s->of_slots[k], others = entries < most ? 0 : own;
-        found = entries > most ? own : found | others;
-        most = entries > most ? entries : most;
-    }
-    return found == (uint32_t)s->core->by_slot ? 0 : found;
-}
-
-/* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
-   and whose scheduler has not the most entries; a port beside the group before all others. -1 where
-   none has room. `alone`: no other µop of its slot is counted in the schedulers already. */
-INLINE int32_t port_of_slot(Sim *s, const Op *m, int32_t slot, const int alone)
-{
-    const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
-    if (!able)
-        return -1;
-    const uint32_t fresh = able & ~(uint32_t)s->taken[m->kind], likely = fresh ? fresh : able;
-    uint32_t chosen = likely & ~by_slot;
-    if (!chosen) {
-        const uint32_t others = likely & ~(!(likely & (likely - 1)) ? 0 : alone ? fullest(s) : s->fullest);
-        chosen = 1u << first_from(others ? others : likely, s->of_slots[slot % s->slot_ports]);
-    }
-    const int32_t port = __builtin_ctz(chosen);
-    s->taken[m->kind] |= 1 << port;
-    return port;
+    const int32_t scheduler = s->scheduler_of_queue[s->assigned[s->next_assigned++]];
+    const uint32_t ports = (uint32_t)m->ports & s->ports_of[scheduler] & s->with_room;
+    const uint32_t beside = ports & ~(uint32_t)s->core->together;
+    return ports ? __builtin_ctz(beside ? beside : ports) : -1;
 }
 
 /* Of some ports the one for which fewest µops wait, -1 where there is none. */
@@ -725,12 +730,12 @@ INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *cou
     return least_used(counters, ports & ~given ? ports & ~given : ports);
 }
 
-INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot, const int alone)
+INLINE int32_t port_with_room(Sim *s, const Op *m)
 {
     if (m->choice == IN_ROTATION)
         return port_in_rotation(s, m);
-    if (m->choice == OF_SLOTS)
-        return port_of_slot(s, m, slot, alone);
+    if (m->choice == TOGETHER)
+        return port_of_queue(s, m);
     if (m->choice == LEAST_USED)
         return least_used(s->counters, (uint32_t)m->ports & s->with_room);
     if (m->choice == BEHIND_QUEUE)
@@ -741,10 +746,10 @@ INLINE int32_t port_with_room(Sim *s, const Op *m, int32_t slot, const int alone
 }
 
 /* Count a µop for a port, and an entry of its scheduler as taken. */
-static void reserve(Sim *s, int32_t port)
+static void reserve(Sim *s, const Op *m, int32_t port)
 {
     s->counters[port]++;
-    take_room(s, s->core->scheduler_of[port]);
+    enter_scheduler(s, m, s->core->scheduler_of[port]);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
@@ -754,10 +759,10 @@ INLINE void leave_queue(Sim *s)
     int64_t k = s->queue_begin;
     for (; k < end; k++) {
         Instance *x = instance(s, s->queue[k & s->queue_mask]);
-        const int32_t port = port_with_room(s, x->op, 0, 1);
+        const int32_t port = port_with_room(s, x->op);
         if (port < 0)
             break;
-        reserve(s, port);
+        reserve(s, x->op, port);
         x->port = (int16_t)port;
         if (!x->pending)
             all_known(s, x);
@@ -765,48 +770,46 @@ INLINE void leave_queue(Sim *s)
     s->queue_begin = k;
 }
 
-/* Give the next µop of a slot its port, at a place of the cycle: -1 to one without ports, and to one that is queued behind
-   `queued` others; 0 if there is no room. */
-INLINE int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, const int alone, int32_t *port)
+/* Give the next µop of a slot its port: -1 to one without ports, and to one that is queued behind `queued` others; 0 if
+   there is no room. */
+INLINE int place_microop(Sim *s, const Op *m, int64_t queued, int32_t *port)
 {
     *port = -1;
     if (m->at_issue == QUEUED)
         return queued < s->core->queue_entries;
     if (m->at_issue == NOWHERE)
         return 1;
-    *port = port_with_room(s, m, place, alone);
+    *port = port_with_room(s, m);
     return *port >= 0;
 }
 
-/* Give the µops of a slot of the block their ports and entries, at a place of the cycle; 0, and none, if one finds no room. */
-INLINE int place_slot(Sim *s, const Slot *own, int32_t place)
+/* Give the µops of a slot of the block their ports and entries; 0, and none, if one finds no room. */
+INLINE int place_slot(Sim *s, const Slot *own)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
     if (own->count == 1) {
-        if (!place_microop(s, own->ops, place, queued, 1, s->given))
+        if (!place_microop(s, own->ops, queued, s->given))
             return 0;
         if (*s->given >= 0)
-            reserve(s, *s->given);
+            reserve(s, own->ops, *s->given);
         return 1;
     }
-    if (own->by_slot)
-        s->fullest = fullest(s);
     memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < own->count; placed++) {
         const Op *m = &own->ops[placed];
         int32_t *port = &s->given[placed];
-        if (!place_microop(s, m, place, queued, 0, port)) {
+        if (!place_microop(s, m, queued, port)) {
             while (placed-- > 0)
                 if (s->given[placed] >= 0) {
                     s->counters[s->given[placed]]--;
-                    give_room(s, s->core->scheduler_of[s->given[placed]]);
+                    leave_scheduler(s, &own->ops[placed], s->core->scheduler_of[s->given[placed]]);
                 }
             memcpy(s->turn, turn, sizeof turn);
             return 0;
         }
         if (*port >= 0)
-            reserve(s, *port);
+            reserve(s, m, *port);
         queued += m->at_issue == QUEUED;
     }
     return 1;
@@ -896,6 +899,38 @@ INLINE int adds_loads(const Sim *s, uint32_t *loads, uint32_t own)
     return 1;
 }
 
+/* The slots that a cycle may dispatch, one after the other: as many as are delivered, issued together and loaded at once. */
+typedef struct { const Slot *own; const Entry *entry; int64_t entries; int32_t left, taken; uint32_t loads; } Walk;
+
+static Walk begin_walk(const Sim *s)
+{
+    const int64_t entries = s->entries_delivered - s->entries_issued;
+    return (Walk){s->issuing, s->entry, entries, s->entry->slots - s->slot_in_entry, 0, 0};
+}
+
+/* The next one, NULL behind the last. */
+static const Slot *next_slot(const Sim *s, Walk *w)
+{
+    const int32_t width = s->core->issue_width;
+    if (w->taken == width || w->entries <= 0)
+        return NULL;
+    while (!w->left) {
+        if (--w->entries <= 0)
+            return NULL;
+        w->entry = w->entry + 1 == s->entries_end ? s->entries : w->entry + 1;
+        w->left = w->entry->slots;
+        if (w->entry->together && w->taken && w->taken + w->left > width && w->left <= width)
+            return NULL;
+    }
+    const Slot *own = w->own;
+    if (!adds_loads(s, &w->loads, own->loads))
+        return NULL;
+    w->own = own + 1 == s->slots_end ? s->slots : own + 1;
+    w->left--;
+    w->taken++;
+    return own;
+}
+
 /* Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone would
    overfill a scheduler. */
 static int accesses_fit(const Sim *s)
@@ -909,20 +944,9 @@ static int accesses_fit(const Sim *s)
     if (!near)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
-    uint32_t given = 0, loads = 0;
-    const Slot *own = s->issuing;
-    const Entry *entry = s->entry;
-    int32_t left = entry->slots - s->slot_in_entry;
-    int64_t entries = s->entries_delivered - s->entries_issued;
-    for (int32_t slot = 0; slot < c->issue_width && entries > 0; slot++, left--) {
-        while (!left && --entries > 0) {
-            entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
-            left = entry->slots;
-            if (entry->together && slot && slot + left > c->issue_width && left <= c->issue_width)
-                return 1;
-        }
-        if (entries <= 0 || !adds_loads(s, &loads, own->loads))
-            return 1;
+    uint32_t given = 0;
+    Walk w = begin_walk(s);
+    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w))
         for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++) {
             if (!(m->ports & c->addressing))
                 continue;
@@ -931,9 +955,60 @@ static int accesses_fit(const Sim *s)
             if (++counters[port] > c->rooms[c->scheduler_of[port]])
                 return 0;
         }
-        own = own + 1 == s->slots_end ? s->slots : own + 1;
-    }
     return 1;
+}
+
+/* Whether five operations fit into a cycle: where one queue has room for two. */
+static int has_fifth(Sim *s, const Wanted *wanted)
+{
+    const int32_t beside = s->core->beside - 1;
+    return beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
+           assign_five(s->entries_seen, beside, wanted, s->assigned);
+}
+
+/* Of what is too much for a cycle by itself each gets the queue with the fewest entries, those before it included. */
+static void assign_one_by_one(Sim *s, const Wanted *wanted, int32_t count)
+{
+    int32_t entries[QUEUES];
+    memcpy(entries, s->entries_seen, sizeof entries);
+    for (int32_t k = 0; k < count; k++) {
+        assign_apart(entries, wanted + k, 1, s->assigned + k);
+        entries[s->assigned[k]]++;
+    }
+}
+
+/* Slots that are delivered, as many as a cycle may dispatch. */
+static int32_t slots_delivered(const Sim *s)
+{
+    const Entry *entry = s->entry;
+    const int32_t width = s->core->issue_width;
+    int64_t entries = s->entries_delivered - s->entries_issued;
+    if (entries > width)
+        return width;
+    int32_t slots = entries > 0 ? entry->slots - s->slot_in_entry : 0;
+    while (slots < width && --entries > 0) {
+        entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
+        slots += entry->slots;
+    }
+    return slots < width ? slots : width;
+}
+
+/* Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does. */
+static void assign(Sim *s)
+{
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    const int32_t slots = slots_delivered(s);
+    s->next_assigned = 0;
+    s->fitting = slots < own->fitting ? slots : own->fitting;
+    if (own->count[s->fitting] == MOST_TOGETHER && !own->alone) {
+        if (has_fifth(s, own->wanted))
+            return;
+        s->fitting = own->apart;
+    }
+    if (own->alone)
+        assign_one_by_one(s, own->wanted, own->count[1]);
+    else
+        assign_apart(s->entries_seen, own->wanted, own->count[s->fitting], s->assigned);
 }
 
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
@@ -949,7 +1024,11 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
-    if (by_port && !place_slot(s, own, slot)) {
+    if (by_port && s->core->together && slot >= s->fitting) {
+        s->tally.stalls[OPERATIONS_APART]++;
+        return 0;
+    }
+    if (by_port && !place_slot(s, own)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
@@ -995,6 +1074,8 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
+    if (by_port && c->together)
+        assign(s);
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
@@ -1310,6 +1391,11 @@ static int32_t scalars(const Sim *s, int64_t *out)
     }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
+    for (int32_t q = 0; q < s->queues; q++)
+        out[n++] = s->entries_seen[q];
+    for (int32_t k = 1; k <= c->seen_after && s->queues; k++)
+        for (int32_t q = 0; q < s->queues; q++)
+            out[n++] = s->moved[(s->now - k) & (SEEN - 1)][q];
     return n;
 }
 
@@ -1418,10 +1504,10 @@ static void list_turns(Sim *s)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
     for (int32_t g = 0; g < GROUPS && s->by_port; g++)
         s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
-    for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        s->of_slots[s->slot_ports] = port;
-        s->scheduler_of_slots[s->slot_ports++] = s->core->scheduler_of[port];
+    for (uint32_t rest = (uint32_t)s->core->together & ((1u << PORTS) - 1); rest && s->by_port && s->queues < QUEUES; rest &= rest - 1) {
+        const int32_t scheduler = s->core->scheduler_of[__builtin_ctz(rest)];
+        s->queue_of[scheduler] = s->queues;
+        s->scheduler_of_queue[s->queues++] = scheduler;
     }
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
         s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
@@ -1438,7 +1524,7 @@ static void list_turns(Sim *s)
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
 static int32_t kind_of(Sim *s, const Op *ops, int32_t number, int32_t ports)
 {
-    if (!(ports & (s->core->by_slot | s->core->queued)))
+    if (!(ports & s->core->queued))
         return 0;
     for (int32_t u = 0; u < number; u++)
         if (ops[u].ports == ports)
@@ -1465,7 +1551,7 @@ static int32_t rotation_of(const Core *c, int32_t ports)
 static int32_t choice_of(const Core *c, int32_t ports)
 {
     return ports & c->addressing        ? OF_ACCESSES
-           : ports & c->by_slot         ? OF_SLOTS
+           : ports & c->together        ? TOGETHER
            : rotation_of(c, ports) >= 0 ? IN_ROTATION
            : ports & c->queued          ? BEHIND_QUEUE
                                         : LEAST_USED;
@@ -1560,6 +1646,29 @@ static uint32_t loads_of(const Core *c, const MicroOp *first, const MicroOp *end
     return found;
 }
 
+/* The queues that the µops of a slot may be assigned to, and whose entries count: an operation with an access takes one
+   entry for both, where an address generator is. */
+static void want_queues(const Sim *s, Op *first, const Op *end)
+{
+    const Core *c = s->core;
+    int32_t addressing = 0;
+    Op *address = NULL, *operation = NULL;
+    for (int32_t q = 0; q < s->queues; q++)
+        addressing |= s->ports_of[s->scheduler_of_queue[q]] & (uint32_t)c->addressing ? 1 << q : 0;
+    for (Op *m = first; m < end; m++) {
+        for (int32_t q = 0; q < s->queues; q++)
+            m->wanted.queues |= s->ports_of[s->scheduler_of_queue[q]] & (uint32_t)m->ports ? 1 << q : 0;
+        m->queued = m->wanted.queues != 0;
+        m->wanted.branch = m->choice == TOGETHER && m->ports & ~c->together;
+        address = m->choice == OF_ACCESSES && !address ? m : address;
+        operation = m->choice == TOGETHER && !operation ? m : operation;
+    }
+    if (address && operation && operation->wanted.queues & addressing) {
+        operation->wanted.queues &= addressing;
+        address->queued = 0;
+    }
+}
+
 static int make_slots(Sim *s, const Program *program)
 {
     const Core *c = s->core;
@@ -1570,10 +1679,11 @@ static int make_slots(Sim *s, const Program *program)
     for (int32_t k = 0; k < c->slots; k++) {
         const MicroOp *m = program->microops + first[k], *end = program->microops + first[k + 1];
         Slot *own = &slots[k];
+        want_queues(s, s->ops + first[k], s->ops + first[k + 1]);
         *own = (Slot){s->ops + first[k], s->ops + first[k + 1], first[k + 1] - first[k], 0, 0, 0, loads_of(c, m, end)};
         for (; m < end; m++) {
             own->accesses += (m->ports & c->addressing) != 0;
-            own->by_slot += s->ops[m - program->microops].at_issue == OF_SLOTS;
+            own->together += s->ops[m - program->microops].at_issue == TOGETHER;
             own->registers += c->vector_registers ? m->registers : 0;
         }
     }
@@ -1582,6 +1692,45 @@ static int make_slots(Sim *s, const Program *program)
     s->slots = s->issuing = s->retiring = slots;
     s->slots_end = slots + c->slots;
     s->registers_free = c->vector_registers;
+    return 0;
+}
+
+static void look_from(const Sim *s, Walk w, Ahead *ahead)
+{
+    uint32_t sets = 1; /* of queues, that those so far can take */
+    int32_t count = 0, slots = 0;
+    memset(ahead, 0, sizeof *ahead);
+    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
+        int32_t more = count;
+        for (const Op *m = own->ops; m < own->ops_end && more < MOST_TOGETHER; m++)
+            if (m->at_issue == TOGETHER) {
+                ahead->wanted[more++] = m->wanted;
+                sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
+            }
+        if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
+            if (!slots) {
+                ahead->alone = ahead->fitting = 1;
+                ahead->count[1] = more;
+            }
+            return;
+        }
+        count = more;
+        ahead->count[++slots] = count;
+        ahead->fitting = slots;
+        ahead->apart = count <= QUEUES ? slots : ahead->apart;
+    }
+}
+
+/* What a cycle may dispatch from each slot on. */
+static int look_ahead(Sim *s)
+{
+    Ahead *ahead = s->ahead = arena_take(s->arena, s->core->slots, sizeof(Ahead));
+    const Slot *own = s->slots;
+    if (!ahead || s->core->issue_width > MOST_SLOTS)
+        return NO_MEMORY;
+    for (const Entry *entry = s->entries; entry < s->entries_end; entry++)
+        for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--)
+            look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++);
     return 0;
 }
 
@@ -1612,7 +1761,7 @@ static int allocate(Sim *s, const Program *program)
         make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
-    if (!s->taken)
+    if (!s->taken || (s->queues && look_ahead(s)))
         return NO_MEMORY;
     for (int32_t k = 0; k < SNAPSHOTS; k++)
         s->snapshots[k].room = 0;
@@ -1642,6 +1791,15 @@ INLINE void count_waiting(Sim *s, const int by_port)
     }
 }
 
+/* What dispatch learns in this cycle of the queues that ports are assigned to. */
+static void see_entries(Sim *s)
+{
+    const int32_t *moved = s->moved[(s->now - s->core->seen_after) & (SEEN - 1)];
+    for (int32_t q = 0; q < s->queues; q++)
+        s->entries_seen[q] += moved[q];
+    memset(s->moved[s->now & (SEEN - 1)], 0, sizeof *s->moved);
+}
+
 /* `plain` and `by_port` as in Sim, constants at each call: what they exclude costs nothing where it is not. */
 INLINE void cycle(Sim *s, const int plain, const int by_port)
 {
@@ -1653,6 +1811,8 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     }
     if (!plain && s->kinds)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
+    if (by_port && c->together)
+        see_entries(s);
     retire(s, plain);
     const int issue_ports = plain || by_port || c->issue_ports;
     if (by_port ? s->behind_queue : issue_ports)
@@ -1782,11 +1942,11 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     s.by_port = program->core->by_port && program->core->issue_ports;
     s.phases = 1;
     s.arena = arena;
+    list_turns(&s);
     if (allocate(&s, program))
         return NO_MEMORY;
     if (!s.core->issue_ports)
         count_users(&s);
-    list_turns(&s);
     s.plain = is_plain(&s);
     Counts until = {0};
     const int found = run(&s, program->floor, &until);

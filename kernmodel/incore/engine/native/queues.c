@@ -1,0 +1,104 @@
+/* Which schedulers the operations of a cycle go to where these are assigned together (queues.h says more). */
+
+#include "queues.h"
+
+static int32_t entries_of(const int32_t *entries, int32_t set)
+{
+    int32_t sum = 0;
+    for (int32_t q = 0; q < QUEUES; q++)
+        sum += set >> q & 1 ? entries[q] : 0;
+    return sum;
+}
+
+/* Of some sets the one with the fewest entries, of equals the one with the first queue that the other has not. */
+static int32_t least_filled(const int32_t *entries, uint32_t sets)
+{
+    int32_t best = __builtin_ctz(sets), least = entries_of(entries, best);
+    for (uint32_t rest = sets & (sets - 1); rest; rest &= rest - 1) {
+        const int32_t set = __builtin_ctz(rest), sum = entries_of(entries, set), differ = best ^ set;
+        if (sum < least || (sum == least && set & differ & -differ)) {
+            best = set;
+            least = sum;
+        }
+    }
+    return best;
+}
+
+/* Of some queues the one with the fewest entries, the first of equals. */
+static int32_t least_of(const int32_t *entries, int32_t queues)
+{
+    int32_t least = queues ? __builtin_ctz((uint32_t)queues) : 0;
+    for (uint32_t rest = (uint32_t)(queues & (queues - 1)); rest; rest &= rest - 1) {
+        const int32_t q = __builtin_ctz(rest);
+        least = entries[q] < entries[least] ? q : least;
+    }
+    return least;
+}
+
+void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own)
+{
+    uint32_t left[QUEUES + 1]; /* sets that the operations from one on can take exactly */
+    if (count == 1) {
+        *own = least_of(entries, wanted->queues);
+        return;
+    }
+    left[count] = 1;
+    for (int32_t k = count - 1; k >= 0; k--)
+        left[k] = with_one_of(left[k + 1], wanted[k].queues);
+    int32_t set = left[0] ? least_filled(entries, left[0]) : 0;
+    for (int32_t k = 0; k < count; k++) {
+        const int32_t able = wanted[k].queues & set;
+        int32_t rest = able & (able - 1), q = able ? __builtin_ctz((uint32_t)able) : 0;
+        for (; rest && !(left[k + 1] >> (set & ~(1 << q)) & 1); rest &= rest - 1)
+            q = __builtin_ctz((uint32_t)rest);
+        own[k] = q;
+        set &= ~(1 << q);
+    }
+}
+
+static int fit_apart(const Wanted *wanted, int32_t count)
+{
+    uint32_t sets = 1;
+    for (int32_t k = 0; k < count; k++)
+        sets = with_one_of(sets, wanted[k].queues);
+    return sets != 0;
+}
+
+/* Five, of which one or two may go to the queue that gets two and to one more alone. */
+int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, int32_t *own)
+{
+    int32_t first = -1, last = -1, few = 0, branches = 0, other = 0;
+    for (int32_t k = 0; k < MOST_TOGETHER; k++) {
+        const int32_t rest = wanted[k].queues & ~(1 << beside);
+        if (rest == wanted[k].queues || !rest || rest & (rest - 1))
+            continue;
+        first = few++ ? first : k;
+        last = k;
+        branches += wanted[k].branch;
+        other = rest;
+    }
+    if (!few || few > 2)
+        return 0;
+    if (branches == 2) {
+        if (!(wanted[QUEUES].queues & other) || !fit_apart(wanted, QUEUES))
+            return 0;
+        assign_apart(entries, wanted, QUEUES, own);
+        own[QUEUES] = __builtin_ctz((uint32_t)other);
+        return 1;
+    }
+    const int32_t doubled = entries[beside] > entries[__builtin_ctz((uint32_t)other)] ? last : first;
+    Wanted others[QUEUES];
+    int32_t found[QUEUES];
+    for (int32_t k = 0, n = 0; k < MOST_TOGETHER; k++) {
+        if (k == doubled)
+            continue;
+        others[n] = wanted[k];
+        others[n++].queues = k == first || k == last ? other : wanted[k].queues;
+    }
+    if (!fit_apart(others, QUEUES))
+        return 0;
+    assign_apart(entries, others, QUEUES, found);
+    for (int32_t k = 0, n = 0; k < MOST_TOGETHER; k++)
+        own[k] = k == doubled ? beside : found[n++];
+    return 1;
+}

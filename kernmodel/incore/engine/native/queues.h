@@ -1,0 +1,29 @@
+/* Which schedulers the operations of a cycle go to where these are assigned together: the compiled twin of
+   kernmodel.incore.engine.queues. */
+
+#ifndef KERNMODEL_QUEUES_H
+#define KERNMODEL_QUEUES_H
+
+#include <stdint.h>
+
+enum { QUEUES = 4, MOST_TOGETHER = QUEUES + 1 };
+
+/* An operation: bits of the queues that it may go to; whether it is a branch with a unit of its own in one of them. */
+typedef struct { int32_t queues, branch; } Wanted;
+
+/* Sets of queues are bits, and so are sets of these: bit k for the set whose queues are the bits of k. All of some sets,
+   with one of these queues added that it does not have: none if there is no such. */
+static inline uint32_t with_one_of(uint32_t sets, int32_t queues)
+{
+    return (queues & 1 ? (sets & 0x5555) << 1 : 0) | (queues & 2 ? (sets & 0x3333) << 2 : 0) |
+           (queues & 4 ? (sets & 0x0F0F) << 4 : 0) | (queues & 8 ? (sets & 0x00FF) << 8 : 0);
+}
+
+/* Different queues for so many operations of a cycle, which fit into one (`with_one_of` for each), by the entries that
+   each queue holds. */
+void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own);
+
+/* The queues of five, of which `beside` may get two; 0, and nothing, if they do not fit into a cycle. */
+int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, int32_t *own);
+
+#endif

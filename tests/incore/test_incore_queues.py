@@ -1,0 +1,47 @@
+"""Which queues the operations of a cycle are assigned to, by places read on a Zen 3 (benchmarks/alu_places.py)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.incore.engine.queues import assigned
+
+_ALLOWED = {"F": 0b1111, "M": 0b0010, "S": 0b0110, "C": 0b1001, "P": 0b0111, "B": 0b1001}
+"""Queues of ALU0 to ALU3: any, those of imul, rorx, cmov, an operation with a load, and a branch."""
+
+
+def of(letters: str, entries: tuple[int, ...] = (0, 0, 0, 0), beside: int = 3) -> tuple[int, ...] | None:
+    return assigned([_ALLOWED[own] for own in letters], [own == "B" for own in letters], entries, beside)
+
+
+@pytest.mark.parametrize(
+    ("letters", "entries", "queues"),
+    [
+        ("FFFF", (0, 0, 0, 0), (0, 1, 2, 3)),
+        ("FFFM", (0, 0, 0, 0), (0, 2, 3, 1)),  # those behind are included
+        ("FF", (2, 1, 0, 1), (1, 2)),  # the fewest entries; of equals the first ones
+        ("FF", (2, 1, 0, 0), (2, 3)),
+        ("CF", (0, 0, 0, 0), (0, 1)),
+        ("SC", (0, 0, 1, 0), (1, 0)),
+        ("FFFFF", (0, 0, 0, 0), None),  # two cycles
+        ("CFFFF", (0, 0, 0, 0), (3, 0, 1, 2, 3)),  # the cmov beside one of the four
+        ("CFFFC", (0, 0, 0, 0), (3, 1, 2, 3, 0)),
+        ("CFFFC", (0, 0, 0, 1), (0, 1, 2, 3, 3)),
+        ("FFFBB", (0, 0, 0, 0), (0, 1, 2, 3, 0)),  # of two branches the fifth operation goes to the other queue
+        ("BBFFF", (0, 0, 0, 0), (0, 3, 1, 2, 0)),
+        ("CCCFF", (0, 0, 0, 0), None),
+    ],
+)
+def test_places_that_were_read(letters: str, entries: tuple[int, ...], queues: tuple[int, ...] | None) -> None:
+    assert of(letters, entries) == queues
+
+
+@given(st.text("FMSCPB", min_size=1, max_size=5), st.tuples(*[st.integers(0, 9)] * 4))
+def test_each_gets_a_queue_of_its_own_that_it_may_go_to(letters: str, entries: tuple[int, ...]) -> None:
+    found = of(letters, entries)
+    if found is not None:
+        assert all(_ALLOWED[own] >> queue & 1 for own, queue in zip(letters, found, strict=True))
+        assert len(letters) - len(set(found)) == (len(letters) > 4)
+    assert of(letters, entries, beside=-1) in (None, found)
