@@ -70,3 +70,13 @@ def test_a_nest_without_blocks_has_no_borders() -> None:
     nest = load_kernel("3d-7pt")
     machine = replace(toy_machine(66 * 8 * 5 * 26), name="whole")
     assert layer_conditions(nest, machine, {"N": 66, "M": 26, "L": 34}).paths[0].loads == 2
+
+
+def test_rows_beyond_a_border_that_are_only_read_do_not_leave_modified() -> None:
+    """A row of a block's predecessor is read in both and written in one: regression, it left modified from both."""
+    loops = "for (int j = 4; j < M - 4; ++j) for (int i = 0; i < N; ++i)"
+    text = f"double a[M][N]; {loops} a[j][i] = a[j - 4][i] + a[j - 1][i];"
+    sizes, machine = {"M": 408, "N": 4000}, toy_machine(64 * 12 * 10)
+    nest = tile(parse_kernel(text, "k.c", {}), {"j": 8, "i": 64})
+    for found in (layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes)):
+        assert (found.paths[0].loads, found.paths[0].stores) == pytest.approx((1.5, 1.0), rel=0.02)

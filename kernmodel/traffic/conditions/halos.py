@@ -52,6 +52,8 @@ def with_border(
 ) -> Rate:
     """The lines that a reference brings in, with those that the references behind it (`chain`, itself first) touch
     beyond the block."""
+    if len(chain) < 2:
+        return rate
     shifts = sorted((reference.shift[border.loop] for reference in chain), key=lambda shift: shift.value)
     reach, block = shifts[-1] - shifts[0], nest.trips[border.loop]
     if not reach.value:
