@@ -370,13 +370,12 @@ def test_what_all_cores_read_is_not_divided():
     assert [path.loads for path in nine.paths] == pytest.approx([path.loads for path in one.paths], rel=0.01)
 
 
-def test_inner_layer_conditions_do_not_change_with_parts():
-    """A stencil much larger than caches has the traffic of the nest; what the ends of parts add is said."""
-    kernel = request("3d-7pt", "bdw", L=300, M=300, N=300)
-    answer = scaling(kernel, CodeRequest(), (9, 36))
-    whole = predict_ecm(dataclasses.replace(kernel, cores=9, parts=1), CodeRequest())
-    assert answer.rows[0].point.single_core_cycles == whole.prediction.cycles
-    assert [note.text.partition(" cores")[0] for note in answer.notes if note.code == "part-ends"] == [
-        "each of 9",
-        "each of 36",
-    ]
+def test_rows_of_neighbours_count_where_parts_are_thin():
+    """Of 211 planes two more are 1 % of those of one of three streams, which is left out; of 8 they are a quarter."""
+    kernel = request("3d-7pt", "bdw", L=3800, M=200, N=200)
+    thick, whole = (
+        predict_ecm(dataclasses.replace(kernel, cores=9, parts=parts), CodeRequest()).traffic for parts in (18, 1)
+    )
+    assert thick.paths == whole.paths
+    thin = dataclasses.replace(request("3d-7pt", "bdw", L=146, M=200, N=200), cores=9, parts=18)
+    assert predict_ecm(thin, CodeRequest()).traffic.paths[-1].loads == pytest.approx(whole.paths[-1].loads + 2 / 8)

@@ -9,10 +9,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from traffic_reference import toy_machine
 
+from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
+from kernmodel.source.nest.part import part_of
 from kernmodel.source.nest.tiling import tile
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.simulation.sampling import checking
 from kernmodel.traffic.simulation.simulate import simulate
 
 COLUMNS = """
@@ -80,3 +83,21 @@ def test_rows_beyond_a_border_that_are_only_read_do_not_leave_modified() -> None
     nest = tile(parse_kernel(text, "k.c", {}), {"j": 8, "i": 64})
     for found in (layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes)):
         assert (found.paths[0].loads, found.paths[0].stores) == pytest.approx((1.5, 1.0), rel=0.02)
+
+
+@pytest.mark.parametrize("cores", [2, 4, 8])
+def test_one_core_reads_two_planes_beyond_its_part(cores: int) -> None:
+    """Planes stay in the cache as long as they are used, the part does not; ends of rows and planes are not counted."""
+    sizes = {"N": 66, "M": 66, "L": 66}
+    part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
+    model, simulated = misses(part, 66 * 66 * 8 * 6, sizes)
+    assert model == pytest.approx(2 + 2 * cores / 64)
+    assert model <= simulated <= model * (66 / 64) * (72 / 64)
+
+
+def test_windows_inside_a_part_count_its_ends() -> None:
+    sizes, machine = {"L": 402, "M": 400, "N": 400}, load_machine("bdw")
+    part = part_of(load_kernel("3d-7pt"), sizes, 20, None)
+    simulated = simulate(part, machine, sizes, spend=checking())
+    assert not simulated.sampling.whole_sweep
+    assert simulated.paths[-1].loads == pytest.approx(2 + 2 / 20, rel=0.01)

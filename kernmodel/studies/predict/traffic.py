@@ -71,8 +71,8 @@ class TrafficMethod:
         """The way to the traffic of one of so many cores that divide the nest, which sweeps over its part alone, and
         what is to be said of that.
 
-        Where a sweep over the part fits nowhere near, and all else is alike, that is the nest itself: formulas and
-        simulations are the same for every number of parts then, but for what lies at their ends.
+        Where a sweep over the part fits nowhere near, all else is alike, and little lies at its ends, that is the nest
+        itself: formulas and simulations are the same for every number of parts then.
 
         Args:
             cores: cores that are active in the ccNUMA domain; parts: in all.
@@ -89,21 +89,13 @@ class TrafficMethod:
 
             part = tile(part, blocks)
         divided = traffic_method(part, self.machine, self.request)
-        ends = self._stands_for(divided, sizes, cores, stores)
-        if ends is None:
-            return divided, ()
-        if ends <= _TOLD:
-            return self, ()
-        text = (
-            f"each of {parts} cores loads beyond the ends of its part what others work on, which can add {ends:.0%} to "
-            "an array's lines and is not counted"
-        )
-        return self, (Note("part-ends", text, "assumption"),)
+        return (self if self._stands_for(divided, sizes, cores, stores) else divided), ()
 
-    def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> float | None:
-        """By how much lines at the ends of a part can add to those of an array, where the nest has the same traffic as
-        the part otherwise; None where it has not, or that is not known."""
+    def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
+        """Whether the nest is known to have the traffic of a part of it."""
+        from kernmodel.traffic.comparison.agreement import TOLERANCE
         from kernmodel.traffic.comparison.doubts import boundary_share
+        from kernmodel.traffic.conditions.halos import reach_beyond
         from kernmodel.traffic.conditions.layer_conditions import stands_for
         from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
@@ -111,13 +103,15 @@ class TrafficMethod:
             whole, reuse = self._reuse(sizes, stores)
             divided, reuse_of_part = part._reuse(sizes, stores)
         except UnsupportedKernelError:
-            return None
+            return False
         if not stands_for(reuse, reuse_of_part, self.machine, cores, self.request.safety):
-            return None
+            return False
+        if reach_beyond(divided) > _LITTLE:
+            return False
         ends, ends_of_part = (
             boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (whole, divided)
         )
-        return ends_of_part - ends
+        return ends_of_part - ends <= TOLERANCE
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
@@ -335,8 +329,8 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     return replace(answer, transfers=transfer_times(machine, streams, traffic, runs))
 
 
-_TOLD = 0.05
-"""Share of the lines of an array from which on a note tells of those at the ends of parts."""
+_LITTLE = 0.01
+"""Of the rows of its part, those beyond its ends that a core may load without being counted."""
 
 
 def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:

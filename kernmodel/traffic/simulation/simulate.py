@@ -6,6 +6,7 @@ The method and its assumptions: docs/traffic-simulation.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import Hierarchy
@@ -22,6 +23,7 @@ from kernmodel.traffic.simulation.hierarchy import hierarchy_notes, hierarchy_of
 from kernmodel.traffic.simulation.index_arrays import indirect_notes, indirect_values
 from kernmodel.traffic.simulation.layout_intervals import with_layouts
 from kernmodel.traffic.simulation.layout_risks import judge_layouts
+from kernmodel.traffic.simulation.part_ends import with_ends
 from kernmodel.traffic.simulation.paths import evadable, simulated_levels, simulated_paths, stored
 from kernmodel.traffic.simulation.program import NumericNest, numeric_nest, program_of
 from kernmodel.traffic.simulation.rates import rates_of
@@ -156,6 +158,9 @@ def _traffic(
     rates = found.rates if found else rates_of(Simulator(hierarchy_of(machine)).counters())
     paths = simulated_paths(machine, numeric, rates, unit)
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
+    if symbolic and nest.divided and found and not found.sampling.whole_sweep:
+        inside = _symbolic(replace(nest, divided=frozenset()), machine, numeric.sizes, cores, symbolic.stores)
+        paths, rows = with_ends(paths, rows, symbolic, inside) if inside else (paths, rows)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
     flops = nest.operations.flops_per_iteration
