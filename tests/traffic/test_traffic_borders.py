@@ -13,7 +13,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.part import part_of
-from kernmodel.source.nest.tiling import tile
+from kernmodel.source.nest.tiling import tile, whole_blocks
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.simulation.sampling import checking
 from kernmodel.traffic.simulation.simulate import simulate
@@ -101,3 +101,15 @@ def test_windows_inside_a_part_count_its_ends() -> None:
     simulated = simulate(part, machine, sizes, spend=checking())
     assert not simulated.sampling.whole_sweep
     assert simulated.paths[-1].loads == pytest.approx(2 + 2 / 20, rel=0.01)
+
+
+def test_windows_within_blocks_see_the_ends_of_a_part() -> None:
+    """Planes of a part that are blocked in j pass by time and again: their ends are among what is counted."""
+    sizes, machine = {"L": 146, "M": 400, "N": 400}, load_machine("bdw")
+    part = part_of(load_kernel("3d-7pt"), sizes, 9, None)
+    model = layer_conditions(tile(part, {"j": 40}), machine, sizes, cores=9).paths[-1].loads
+    blocks = whole_blocks(part, {"j": 40})
+    assert blocks is not None
+    simulated = simulate(blocks, machine, sizes, cores=9, spend=checking()).paths[-1].loads
+    assert model == pytest.approx(1 + 42 / 40 + 2 / 16 * 42 / 40)
+    assert simulated == pytest.approx(model, rel=0.02)

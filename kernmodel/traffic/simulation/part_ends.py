@@ -1,4 +1,4 @@
-"""What one core's part of a nest has at its ends, for counts of windows inside of it, which do not see them."""
+"""What one core's part of the outermost loop has at its ends, which windows inside of it do not see."""
 
 from __future__ import annotations
 

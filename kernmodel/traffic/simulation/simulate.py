@@ -158,8 +158,10 @@ def _traffic(
     rates = found.rates if found else rates_of(Simulator(hierarchy_of(machine)).counters())
     paths = simulated_paths(machine, numeric, rates, unit)
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
-    if symbolic and nest.divided and found and not found.sampling.whole_sweep:
-        inside = _symbolic(replace(nest, divided=frozenset()), machine, numeric.sizes, cores, symbolic.stores)
+    outermost = {loop.variable for loop in nest.loops[:1]}
+    if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
+        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
+        inside = _symbolic(inner, machine, numeric.sizes, cores, symbolic.stores)
         paths, rows = with_ends(paths, rows, symbolic, inside) if inside else (paths, rows)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
