@@ -130,6 +130,9 @@ class Known:
     def answer(self, point, **_):
         return dataclasses.replace(self.single, prediction=self.prediction)
 
+    def undoubted_traffic(self, point):
+        return self.single.traffic
+
 
 SHARES = st.just(0.0) | st.floats(1e-9, 1)  # of subnormal times a ratio has no precision
 TIMES = st.tuples(st.floats(0.5, 500), SHARES).map(lambda pair: (pair[0], pair[0] * pair[1]))
@@ -379,3 +382,24 @@ def test_rows_of_neighbours_count_where_parts_are_thin():
     assert thick.paths == whole.paths
     thin = dataclasses.replace(request("3d-7pt", "bdw", L=146, M=200, N=200), cores=9, parts=18)
     assert predict_ecm(thin, CodeRequest()).traffic.paths[-1].loads == pytest.approx(whole.paths[-1].loads + 2 / 8)
+
+
+@pytest.mark.parametrize("size", [20_000_000, 200_000_000])
+def test_answers_that_stand_for_others_are_theirs(monkeypatch, size):
+    """Parts that stay in a cache from some number of cores on, and such as never do: asked one by one, and not."""
+    kernel, asked = request("copy", "bdw", N=size), []
+
+    class Counting(Stages):
+        def answer(self, point, *args, **options):
+            asked.append(point)
+            return super().answer(point, *args, **options)
+
+    answer = scaling(kernel, CodeRequest(), (), stages=Counting())
+    fewer = len(asked)
+    monkeypatch.setattr("kernmodel.studies.scaling._representatives", lambda places, _: {one: one for one in places})
+    each = scaling(kernel, CodeRequest(), (), stages=Counting())
+    assert fewer < (len(asked) - fewer) * 0.7
+    assert fewer == 9 or size < 200_000_000
+    assert answer.rows == each.rows
+    assert answer.notes == each.notes
+    assert answer.saturation_recursive == each.saturation_recursive

@@ -17,13 +17,13 @@ from kernmodel.source.nest.strides import updates_per_iteration
 from kernmodel.traffic.conditions.paths import UnitOfWork, fastest_line, held_notes
 from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic, arithmetic_intensity
 from kernmodel.traffic.options import SimulationOptions, StoreMode
+from kernmodel.traffic.part_ends import with_ends
 from kernmodel.traffic.simulation.access_table import access_rows, with_evasion
 from kernmodel.traffic.simulation.array_layout import layout_note, place_arrays
 from kernmodel.traffic.simulation.hierarchy import hierarchy_notes, hierarchy_of
 from kernmodel.traffic.simulation.index_arrays import indirect_notes, indirect_values
 from kernmodel.traffic.simulation.layout_intervals import with_layouts
 from kernmodel.traffic.simulation.layout_risks import judge_layouts
-from kernmodel.traffic.simulation.part_ends import with_ends
 from kernmodel.traffic.simulation.paths import evadable, simulated_levels, simulated_paths, stored
 from kernmodel.traffic.simulation.program import NumericNest, numeric_nest, program_of
 from kernmodel.traffic.simulation.rates import rates_of
@@ -124,7 +124,13 @@ def counted_traffic(
         # the reasons of the rows are compared before any write-allocate is taken off
         regular: StoreMode = "regular" if stores == "evading" else stores
         symbolic = _symbolic(nest, machine, work.nest.sizes, cores, regular)
-    return _traffic(work, machine, found, cores, stores, notes, symbolic)
+    traffic = _traffic(work, machine, found, cores, stores, notes, symbolic)
+    outermost = {loop.variable for loop in nest.loops[:1]}
+    if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
+        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
+        inside = _symbolic(inner, machine, work.nest.sizes, cores, symbolic.stores)
+        return with_ends(traffic, symbolic, inside, machine) if inside else traffic
+    return traffic
 
 
 def placed_work(
@@ -158,11 +164,6 @@ def _traffic(
     rates = found.rates if found else rates_of(Simulator(hierarchy_of(machine)).counters())
     paths = simulated_paths(machine, numeric, rates, unit)
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
-    outermost = {loop.variable for loop in nest.loops[:1]}
-    if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
-        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
-        inside = _symbolic(inner, machine, numeric.sizes, cores, symbolic.stores)
-        paths, rows = with_ends(paths, rows, symbolic, inside) if inside else (paths, rows)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
     flops = nest.operations.flops_per_iteration
