@@ -297,6 +297,7 @@ class LoopNest:
         inner_lines: first and last line of the innermost loop in its file, as far as known.
         counted_at: the sizes at which conditions were counted: at others the nest is read anew.
         parallel: how a pragma divides a loop over threads, None: none does.
+        divided: variables of the loops of which it has the iterations of one core only, while others have the rest.
     """
 
     name: str
@@ -314,6 +315,7 @@ class LoopNest:
     inner_lines: tuple[int, int] | None = None
     parallel: Parallel | None = None
     counted_at: frozenset[str] = frozenset()
+    divided: frozenset[str] = frozenset()
 
     @property
     def inner(self) -> Loop:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Note
 from kernmodel.machine.cores import SPREAD, Spread, check_cores
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.predict.division import division_notes, scale_divided, spread_of, working_cores
+from kernmodel.studies.predict.division import divided, division_notes, scale_divided, spread_of, working_cores
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
@@ -97,6 +97,48 @@ def unit_of_performance(unit: str | None, work: Work) -> str:
 
 _AnswerAt = Callable[[int, int], EcmAnswer]
 """The answer for one core with so many active in its ccNUMA domain, and so many at work in all."""
+_Place = tuple[int, int]
+"""Active cores of a domain, and cores at work in all."""
+
+
+_WORTH_ASKING = 6
+"""So many answers that are saved make up for the two traffics that tell whether they are."""
+
+
+def _representatives(
+    places: Sequence[_Place], undoubted_at: Callable[[int, int], Traffic | None]
+) -> dict[_Place, _Place]:
+    """By place, one with as many active cores and no more at work that has the same prediction.
+
+    More cores at work leave each a smaller part, more active ones smaller shares of the caches: no condition is nearer
+    to failing than with the most active of the fewest at work, or nearer to holding than with the fewest of the most.
+    Where nothing is doubted and all is the same in both of these cases, it is between them, too.
+
+    Args:
+        undoubted_at: the traffic where layer conditions are taken for it without a simulation.
+    """
+    active, parts = (sorted(set(numbers)) for numbers in zip(*places, strict=True))
+    if len(places) - len(active) < _WORTH_ASKING:
+        return {place: place for place in places}
+    if _alike(undoubted_at(active[-1], parts[0]), undoubted_at(active[0], parts[-1])):
+        fewest = {one: min(count for other, count in places if other == one) for one in active}
+        return {(one, count): (one, fewest[one]) for one, count in places}
+    number, values = max(enumerate((active, parts)), key=lambda each: each[1][-1] / each[1][0])
+    middle = values[len(values) // 2]
+    halves = ([place for place in places if (place[number] < middle) is below] for below in (True, False))
+    return {place: one for half in halves for place, one in _representatives(half, undoubted_at).items()}
+
+
+def _alike(one: Traffic | None, other: Traffic | None) -> bool:
+    """Whether two traffics are the same by the same layer conditions, none of which few sets of a cache decide."""
+    if one is None or other is None or one.paths != other.paths:
+        return False
+    if any(found.few_sets for found in (*one.conditions, *other.conditions)):
+        return False
+    first, second = (
+        ([found.holds for found in each.conditions], [row.served_by for row in each.accesses]) for each in (one, other)
+    )
+    return first == second
 
 
 def scaling(
@@ -119,28 +161,36 @@ def scaling(
     counts = sorted(set(cores)) or list(range(1, machine.topology.cores + 1))
     for count in counts:
         check_cores(machine, count)
-    answer_at = cache(lambda active, parts: known.answer(Point(replace(kernel, cores=active, parts=parts), code)))
-    nest = answer_at(1, 1).nest
-    spread = spread_of(nest, kernel.spread)
-    rows = tuple(_rows(answer_at, counts, kernel.spread))
-    domain = machine.topology.cores_per_numa_domain
+
+    def at(active: int, parts: int) -> Point:
+        return Point(replace(kernel, cores=active, parts=parts), code)
+
+    exact = cache(lambda active, parts: known.answer(at(active, parts)))
+    nest, sizes = exact(1, 1).nest, exact(1, 1).sizes
+    spread, domain = spread_of(nest, kernel.spread), machine.topology.cores_per_numa_domain
+    working = [working_cores(divided(nest, kernel.spread, sizes, count), count) for count in counts]
+    places = [(active, count) for count in working for active in spread.by_domain(machine, count)]
+    places += [(active, active) for active in range(1, domain + 1)]
+    chosen = _representatives(list(dict.fromkeys(places)), cache(lambda *place: known.undoubted_traffic(at(*place))))
+    answer_at = cache(lambda *place: exact(*chosen[place]))
+    rows = tuple(_rows(answer_at, exact, counts, kernel.spread))
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
     parts = [working_cores(row.division, row.point.cores) for row in rows]
     asked = dict.fromkeys((active, count) for count in parts for active in spread.by_domain(machine, count))
     used = [answer_at(*one) for one in {(1, 1): None, **asked}]
-    divided = division_notes(nest, kernel.spread, [row.division for row in rows])
+    told = division_notes(nest, kernel.spread, [row.division for row in rows])
     return ScalingAnswer(
         single=used[0],
         rows=rows,
         saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n, n).prediction, n)),
         saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n, n).prediction, n)),
         best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
-        notes=tuple(dict.fromkeys((*(note for answer in used for note in answer.notes), *divided, *_falls(rows)))),
+        notes=tuple(dict.fromkeys((*(note for answer in used for note in answer.notes), *told, *_falls(rows)))),
         spread=spread,
     )
 
 
-def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:
+def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:
     from kernmodel.models.ecm import together
 
     single = answer_at(1, 1)
@@ -155,6 +205,9 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterato
         answers = [answer_at(active, parts) for active in filled]
         predictions = {active: answer.prediction for active, answer in zip(filled, answers, strict=True)}
         rate = together({n: _simple_rate(one, n) for n, one in predictions.items()}, filled, spread)
+        fits = _fits(before, answers, single)
+        if fits:  # what is needed there is that of these parts
+            fits = _fits(before, [exact(active, parts) for active in filled], single)
         speedup = point.units_per_cycle * single.prediction.cycles
         yield ScalingRow(
             point=point,
@@ -164,7 +217,7 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterato
             limit=_waiting(made, point, count)
             or _unsure(point, predictions[filled[-1]])
             or _limit(predictions, filled, spread),
-            fits=_fits(before, answers, single),
+            fits=fits,
             division=made,
         )
         before = answers

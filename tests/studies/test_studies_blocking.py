@@ -21,6 +21,7 @@ from kernmodel.source.nest.tiling import tile
 from kernmodel.studies.blocking.answer import BlockingAnswer
 from kernmodel.studies.blocking.candidates import _best
 from kernmodel.studies.blocking.limits import Blocks, loop_extents
+from kernmodel.studies.blocking.modelling import Modeller
 from kernmodel.studies.blocking.study import blocked_source, blocking
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.outside import outside_work
@@ -280,6 +281,19 @@ def test_blocks_without_a_loop_of_their_own_are_left_out_where_the_inner_loop_wa
     answer = blocking(KernelRequest("matmul", "snb", {"N": 78, "M": 78, "K": 78}), GCC)
     left_out = any(note.code == "not-compiled" and "blocks of i " in note.text for note in answer.notes)
     assert left_out == all("i" not in candidate.blocks for candidate in answer.candidates if len(candidate.blocks) == 1)
+
+
+def test_one_core_blocks_its_part() -> None:
+    """16 of 144 planes for each of nine cores, of which it reads two more: no block has more planes."""
+    request = KernelRequest("3d-7pt", "bdw", {"L": 146, "M": 400, "N": 400}, cores=9, cache="lc")
+    modeller = Modeller(request, CodeRequest())
+    assert modeller.extents == {"k": 16, "j": 398, "i": 398}
+    assert not modeller.is_small
+    found, symbolic = (
+        one.answer.traffic.paths[-1].loads for one in (modeller.simulated({"j": 40}), modeller.full({"j": 40}))
+    )
+    assert found == pytest.approx(symbolic, rel=0.02)
+    assert symbolic == pytest.approx(1 + 42 / 40 + 2 / 16 * 42 / 40)
 
 
 @pytest.mark.thorough

@@ -130,6 +130,9 @@ class Known:
     def answer(self, point, **_):
         return dataclasses.replace(self.single, prediction=self.prediction)
 
+    def undoubted_traffic(self, point):
+        return self.single.traffic
+
 
 SHARES = st.just(0.0) | st.floats(1e-9, 1)  # of subnormal times a ratio has no precision
 TIMES = st.tuples(st.floats(0.5, 500), SHARES).map(lambda pair: (pair[0], pair[0] * pair[1]))
@@ -370,13 +373,33 @@ def test_what_all_cores_read_is_not_divided():
     assert [path.loads for path in nine.paths] == pytest.approx([path.loads for path in one.paths], rel=0.01)
 
 
-def test_inner_layer_conditions_do_not_change_with_parts():
-    """A stencil much larger than caches has the traffic of the nest; what the ends of parts add is said."""
-    kernel = request("3d-7pt", "bdw", L=300, M=300, N=300)
-    answer = scaling(kernel, CodeRequest(), (9, 36))
-    whole = predict_ecm(dataclasses.replace(kernel, cores=9, parts=1), CodeRequest())
-    assert answer.rows[0].point.single_core_cycles == whole.prediction.cycles
-    assert [note.text.partition(" cores")[0] for note in answer.notes if note.code == "part-ends"] == [
-        "each of 9",
-        "each of 36",
-    ]
+def test_rows_of_neighbours_count_where_parts_are_thin():
+    """Of 211 planes two more are 1 % of those of one of three streams, which is left out; of 8 they are a quarter."""
+    kernel = request("3d-7pt", "bdw", L=3800, M=200, N=200)
+    thick, whole = (
+        predict_ecm(dataclasses.replace(kernel, cores=9, parts=parts), CodeRequest()).traffic for parts in (18, 1)
+    )
+    assert thick.paths == whole.paths
+    thin = dataclasses.replace(request("3d-7pt", "bdw", L=146, M=200, N=200), cores=9, parts=18)
+    assert predict_ecm(thin, CodeRequest()).traffic.paths[-1].loads == pytest.approx(whole.paths[-1].loads + 2 / 8)
+
+
+@pytest.mark.parametrize("size", [20_000_000, 200_000_000])
+def test_answers_that_stand_for_others_are_theirs(monkeypatch, size):
+    """Parts that stay in a cache from some number of cores on, and such as never do: asked one by one, and not."""
+    kernel, asked = request("copy", "bdw", N=size), []
+
+    class Counting(Stages):
+        def answer(self, point, *args, **options):
+            asked.append(point)
+            return super().answer(point, *args, **options)
+
+    answer = scaling(kernel, CodeRequest(), (), stages=Counting())
+    fewer = len(asked)
+    monkeypatch.setattr("kernmodel.studies.scaling._representatives", lambda places, _: {one: one for one in places})
+    each = scaling(kernel, CodeRequest(), (), stages=Counting())
+    assert fewer < (len(asked) - fewer) * 0.7
+    assert fewer == 9 or size < 200_000_000
+    assert answer.rows == each.rows
+    assert answer.notes == each.notes
+    assert answer.saturation_recursive == each.saturation_recursive

@@ -9,10 +9,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from traffic_reference import toy_machine
 
+from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest.tiling import tile
+from kernmodel.source.nest.part import part_of
+from kernmodel.source.nest.tiling import tile, whole_blocks
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.simulation.sampling import checking
 from kernmodel.traffic.simulation.simulate import simulate
 
 COLUMNS = """
@@ -70,3 +73,43 @@ def test_a_nest_without_blocks_has_no_borders() -> None:
     nest = load_kernel("3d-7pt")
     machine = replace(toy_machine(66 * 8 * 5 * 26), name="whole")
     assert layer_conditions(nest, machine, {"N": 66, "M": 26, "L": 34}).paths[0].loads == 2
+
+
+def test_rows_beyond_a_border_that_are_only_read_do_not_leave_modified() -> None:
+    """A row of a block's predecessor is read in both and written in one: regression, it left modified from both."""
+    loops = "for (int j = 4; j < M - 4; ++j) for (int i = 0; i < N; ++i)"
+    text = f"double a[M][N]; {loops} a[j][i] = a[j - 4][i] + a[j - 1][i];"
+    sizes, machine = {"M": 408, "N": 4000}, toy_machine(64 * 12 * 10)
+    nest = tile(parse_kernel(text, "k.c", {}), {"j": 8, "i": 64})
+    for found in (layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes)):
+        assert (found.paths[0].loads, found.paths[0].stores) == pytest.approx((1.5, 1.0), rel=0.02)
+
+
+@pytest.mark.parametrize("cores", [2, 4, 8])
+def test_one_core_reads_two_planes_beyond_its_part(cores: int) -> None:
+    """Planes stay in the cache as long as they are used, the part does not; ends of rows and planes are not counted."""
+    sizes = {"N": 66, "M": 66, "L": 66}
+    part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
+    model, simulated = misses(part, 66 * 66 * 8 * 6, sizes)
+    assert model == pytest.approx(2 + 2 * cores / 64)
+    assert model <= simulated <= model * (66 / 64) * (72 / 64)
+
+
+def test_windows_inside_a_part_count_its_ends() -> None:
+    sizes, machine = {"L": 402, "M": 400, "N": 400}, load_machine("bdw")
+    part = part_of(load_kernel("3d-7pt"), sizes, 20, None)
+    simulated = simulate(part, machine, sizes, spend=checking())
+    assert not simulated.sampling.whole_sweep
+    assert simulated.paths[-1].loads == pytest.approx(2 + 2 / 20, rel=0.01)
+
+
+def test_windows_within_blocks_see_the_ends_of_a_part() -> None:
+    """Planes of a part that are blocked in j pass by time and again: their ends are among what is counted."""
+    sizes, machine = {"L": 146, "M": 400, "N": 400}, load_machine("bdw")
+    part = part_of(load_kernel("3d-7pt"), sizes, 9, None)
+    model = layer_conditions(tile(part, {"j": 40}), machine, sizes, cores=9).paths[-1].loads
+    blocks = whole_blocks(part, {"j": 40})
+    assert blocks is not None
+    simulated = simulate(blocks, machine, sizes, cores=9, spend=checking()).paths[-1].loads
+    assert model == pytest.approx(1 + 42 / 40 + 2 / 16 * 42 / 40)
+    assert simulated == pytest.approx(model, rel=0.02)

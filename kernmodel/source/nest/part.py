@@ -75,7 +75,9 @@ def is_independent(nest: LoopNest, number: int) -> bool:
 
 
 def _with_loops(nest: LoopNest, first: int, loops: list[Loop]) -> LoopNest:
-    return replace(nest, loops=(*nest.loops[:first], *loops, *nest.loops[first + len(loops) :]))
+    inside = first + len(loops)
+    cut = (loop.variable for loop, whole in zip(loops, nest.loops[first:inside], strict=True) if loop != whole)
+    return replace(nest, loops=(*nest.loops[:first], *loops, *nest.loops[inside:]), divided=frozenset(cut))
 
 
 def _first(loop: Loop, trips: int, share: int, threads: int) -> Loop:

@@ -20,6 +20,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
+from kernmodel.studies.predict.division import part_of_core
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Code, Stages
@@ -62,7 +63,8 @@ class Modeller:
 
     Attributes:
         before: the nest as it stands, by layer conditions.
-        extents: iterations of each loop; sizes: of the nest.
+        nest: what one core executes of it.
+        extents: iterations of each loop of that; sizes: of the nest.
         is_small: whether sweeps over the whole nest are simulated at once, rather than windows of it.
         compared: the block sizes that were simulated.
         spread: how work and threads are spread over cores.
@@ -76,47 +78,65 @@ class Modeller:
         self._plain = self._stages.code(self._point, before.machine)
         self.notes: list[Note] = []
         self.sizes = sizes_of(before.nest, kernel.sizes)
-        self.extents = loop_extents(before.nest, self.sizes)
+        self.parts = kernel.parts or kernel.cores
+        self._shares: dict[int, LoopNest] = {}
+        self.nest = self._share_of(self.parts)
+        self.extents = loop_extents(self.nest, self.sizes)
         self.compared: set[tuple[tuple[str, int], ...]] = set()
         line = before.machine.line_bytes
         self._analysis = reuse_analysis(
-            at_sizes(symbolic_nest(before.nest), self.sizes, line), line, before.traffic.stores
+            at_sizes(symbolic_nest(self.nest), self.sizes, line), line, before.traffic.stores
         )
         self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
 
-    def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+    def _share_of(self, parts: int) -> LoopNest:
+        """What one of so many cores executes of the nest; all of it where no part stands for that."""
+        if parts not in self._shares:
+            nest, classic = self.before.nest, self._point.code.classic
+            part = None if classic else part_of_core(nest, self.spread, self.sizes, parts)
+            self._shares[parts] = part or nest
+        return self._shares[parts]
+
+    def simulated(self, blocks: Blocks, cores: int | None = None, parts: int | None = None) -> Modelled:
         """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
 
         Small nests, and the nest as it stands, are simulated as every command simulates them; of other blocked nests
         windows within whole blocks are.
-        """
-        return self.simulated_all([blocks], cores)[0]
 
-    def simulated_all(self, shapes: Sequence[Blocks], cores: int | None = None) -> list[Modelled]:
+        Args:
+            cores: that are active in the ccNUMA domain; parts: in all; None: as in the request.
+        """
+        return self.simulated_all([blocks], cores, parts)[0]
+
+    def simulated_all(
+        self, shapes: Sequence[Blocks], cores: int | None = None, parts: int | None = None
+    ) -> list[Modelled]:
         """The same of several ways to block the nest, simulated side by side."""
-        symbolic = [self.full(blocks, cores) for blocks in shapes]
+        asked = self._asked(cores, parts)
+        symbolic = [self._modelled(blocks, self._code(blocks), asked) for blocks in shapes]
+        nest = self._share_of(asked.parts or asked.cores)
         self.compared |= {tuple(blocks.items()) for blocks in shapes if blocks}
         with ThreadPoolExecutor(max_workers=min(WORKERS, os.cpu_count() or 1)) as pool:
             # the compiled engine runs without the interpreter's lock
-            found = list(pool.map(self._in_windows, symbolic))
-        return [self._with_traffic(one, traffic) for one, traffic in zip(symbolic, found, strict=True)]
+            found = list(pool.map(lambda one: self._in_windows(one, nest), symbolic))
+        return [self._with_traffic(one, traffic, asked) for one, traffic in zip(symbolic, found, strict=True)]
 
-    def _in_windows(self, one: Modelled) -> Traffic | None:
+    def _in_windows(self, one: Modelled, nest: LoopNest) -> Traffic | None:
         """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
         if not one.blocks or self.is_small:
             return None
-        whole = whole_blocks(self.before.nest, one.blocks)
+        whole = whole_blocks(nest, one.blocks)
         if whole is None:
             return None
         machine, known = one.answer.machine, one.answer.traffic
         return simulate(whole, machine, self.sizes, cores=known.cores, stores=known.stores, spend=effort(WINDOWS))
 
-    def _with_traffic(self, symbolic: Modelled, traffic: Traffic | None) -> Modelled:
+    def _with_traffic(self, symbolic: Modelled, traffic: Traffic | None, asked: KernelRequest) -> Modelled:
         """The model of the same nest with simulated traffic; None: as every command simulates it."""
         known = symbolic.answer.traffic
         if traffic is None:
-            kernel = replace(self._point.kernel, cache="sim", cores=known.cores)
-            traffic = self._modelled(symbolic.blocks, self._code(symbolic.blocks), kernel).answer.traffic
+            simulated = replace(asked, cache="sim")
+            traffic = self._modelled(symbolic.blocks, self._code(symbolic.blocks), simulated).answer.traffic
         traffic = replace(
             traffic,
             conditions=known.conditions,
@@ -142,8 +162,11 @@ class Modeller:
 
     def full(self, blocks: Blocks, cores: int | None = None) -> Modelled:
         """The blocked nest with its own loop, compiled once for all block sizes of the same loops."""
-        kernel = self._point.kernel if cores is None else replace(self._point.kernel, cores=cores)
-        return self._modelled(blocks, self._code(blocks), kernel)
+        return self._modelled(blocks, self._code(blocks), self._asked(cores))
+
+    def _asked(self, cores: int | None, parts: int | None = None) -> KernelRequest:
+        """The request, of other numbers of cores where these are given."""
+        return self._point.kernel if cores is None else replace(self._point.kernel, cores=cores, parts=parts)
 
     def _modelled(self, blocks: Blocks, code: Code, kernel: KernelRequest) -> Modelled:
         point = replace(self._point, kernel=kernel, blocks=tuple(blocks.items()))

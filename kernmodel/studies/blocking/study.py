@@ -87,22 +87,23 @@ def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tupl
     first = {one.cache: one for one in reversed(candidates)}
 
     def cycles(blocks: Blocks, known: EcmPrediction) -> float:
-        return _together(modeller, blocks, cores, {kernel.cores: known})
+        return _together(modeller, blocks, cores, {(kernel.cores, modeller.parts): known})
 
     before = cycles({}, found.stands.prediction) if candidates else 0.0
     return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
 
 
-def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int, EcmPrediction]) -> float:
+def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[tuple[int, int], EcmPrediction]) -> float:
     """Cycles per unit of work of so many cores together with these blocks; where a pragma divides a loop, those that
     have iterations of it.
 
     Args:
-        known: predictions of one core by how many are active.
+        known: predictions of one core by how many are active in its ccNUMA domain, and in all.
     """
 
-    def predicted(active: int, _: int) -> EcmPrediction:
-        return known[active] if active in known else modeller.simulated(blocks, active).prediction
+    def predicted(active: int, parts: int) -> EcmPrediction:
+        asked = active, parts
+        return known[asked] if asked in known else modeller.simulated(blocks, *asked).prediction
 
     answer = modeller.full(blocks).answer
     return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0].cycles
@@ -167,7 +168,7 @@ def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
     def of(loops: tuple[str, ...]) -> BlockVolumes:
         if loops not in known:
             line, stores = before.machine.line_bytes, before.traffic.stores
-            known[loops] = BlockVolumes(before.nest, loops, modeller.sizes, line, stores)
+            known[loops] = BlockVolumes(modeller.nest, loops, modeller.sizes, line, stores)
         return known[loops]
 
     return of

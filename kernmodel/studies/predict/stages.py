@@ -95,7 +95,8 @@ class _Layout:
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A point with what holds for it: `key` is what its traffic depends on besides machine, cores and stores, `sizes`
-    are checked, `shown` those for reports, `at` is the point that its code was compiled for."""
+    are checked, `shown` those for reports, `at` is the point that its code was compiled for. Of a part that has the
+    traffic of the nest but for its ends, `whole` is the case of that."""
 
     point: Point
     at: Point
@@ -103,6 +104,7 @@ class _Case:
     sizes: Mapping[str, int]
     shown: Mapping[str, int]
     method: TrafficMethod
+    whole: _Case | None = None
 
 
 class Stages:
@@ -128,6 +130,7 @@ class Stages:
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[Placement] = Memo(_SOME)
         self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_FEW)
+        self._divisions: Memo[tuple[Note, ...]] = Memo(_FEW)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
@@ -163,6 +166,18 @@ class Stages:
             self._first_traffic(point, place, machine)
             raise
         return self._answer(self._case(point, place, machine), code, scaling_cores, shared=at)
+
+    def undoubted_traffic(self, point: Point) -> Traffic | None:
+        """The traffic of a point by layer conditions where nothing else decides (`TrafficMethod.undoubted`).
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        machine = self._checked_machine(point, ())
+        case, code, cores = self._case(point, point, machine), self.code(point, machine), point.kernel.cores
+        stores, _ = _stores_of(code.loop, case.method)
+        part, _ = self._of_core(case, stores, cores, point.kernel.parts or cores)
+        return part.method.undoubted(case.sizes, cores, stores)
 
     def check(self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None) -> None:
         """Raise what is wrong with a point apart from its code.
@@ -366,9 +381,11 @@ class Stages:
             return given.of_core(case.sizes, cores, parts, stores, dict(point.blocks))
 
         found, notes = self._parts.get((key, traffic_key(method.machine), stores, cores), divided)
-        if found.nest is method.nest:
+        if found.nest is method.nest and found.part is None:
             return case, notes
-        return replace(case, key=key, method=replace(found, machine=method.machine, request=point.kernel)), notes
+        part = found.part and replace(found.part, machine=method.machine, request=point.kernel)
+        found = replace(found, machine=method.machine, request=point.kernel, part=part)
+        return replace(case, key=key, method=found, whole=case if part else None), notes
 
     def _first_traffic(self, point: Point, at: Point, machine: Machine) -> None:
         case, cores = self._case(point, at, machine), point.kernel.cores
@@ -390,7 +407,13 @@ class Stages:
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
         """The traffic with the pages of the arrays at random physical addresses (`TrafficMethod.placed`)."""
-        found, method = self._vector_traffic(case, stores, cores, lanes), case.method
+        method = case.method
+        if case.whole is not None:
+            before = self._vector_traffic(case.whole, stores, cores, lanes)
+            whole = self._placed_traffic(case.whole, stores, cores, lanes)
+            key = ("ends", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+            return self._traffics.get(key, lambda: method.with_ends(whole, case.sizes, placed=whole is not before))
+        found = self._vector_traffic(case, stores, cores, lanes)
         key = ("placed", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
@@ -648,7 +671,7 @@ class Stages:
             *aliasing_notes(layout.places, incore, moved, loop.file),
             *placed,
         )
-        scaled, divided = _scaled(case, predicted, scaling_cores)
+        scaled, divided = self._scaled(case, predicted, scaling_cores)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -662,6 +685,23 @@ class Stages:
             scaling=scaled,
             notes=tuple(dict.fromkeys((*notes, *on_parts, *divided))),
         )
+
+    def _scaled(
+        self, case: _Case, predict_at: Callable[[int, int], EcmPrediction], scaling_cores: Sequence[int]
+    ) -> tuple[tuple[ScalingPoint, ...], tuple[Note, ...]]:
+        """The performance on each of these numbers of cores, and how a loop that a pragma divides is spread over them.
+
+        The textbook model knows no chunks: there the cores always have equally much to do.
+        """
+        kernel, nest, machine = case.point.kernel, case.method.nest, case.method.machine
+        spread = replace(kernel.spread, schedule="dynamic") if case.point.code.classic else kernel.spread
+        found = [scale_divided(predict_at, count, machine, spread, nest, case.sizes) for count in scaling_cores]
+        if kernel.cores == 1 and all(count == 1 for count in scaling_cores):
+            return tuple(point for point, _ in found), ()
+        made = [division for _, division in found]
+        key = nest_key(case.at.kernel, case.point.blocks), spread, not made or (tuple(case.sizes.items()), *made)
+        notes = self._divisions.get(key, lambda: division_notes(nest, spread, made))
+        return tuple(point for point, _ in found), notes
 
     def _sharing_notes(self, case: _Case, shared: Point | None, layout: _Layout) -> tuple[Note, ...]:
         """That points share the code of `shared`; a listing of the user's needs no such note."""
@@ -681,21 +721,6 @@ class Stages:
             return compiled_once(shown, deciding, constants, shared.blocks, by_size=by_size)
 
         return self._onces.get((nest_key(shared.kernel, shared.blocks), by_size), find)
-
-
-def _scaled(
-    case: _Case, predict_at: Callable[[int, int], EcmPrediction], scaling_cores: Sequence[int]
-) -> tuple[tuple[ScalingPoint, ...], tuple[Note, ...]]:
-    """The performance on each of these numbers of cores, and how a loop that a pragma divides is spread over them.
-
-    The textbook model knows no chunks: there the cores always have equally much to do.
-    """
-    kernel, nest, machine = case.point.kernel, case.method.nest, case.method.machine
-    spread = replace(kernel.spread, schedule="dynamic") if case.point.code.classic else kernel.spread
-    found = [scale_divided(predict_at, count, machine, spread, nest, case.sizes) for count in scaling_cores]
-    many = kernel.cores > 1 or any(count > 1 for count in scaling_cores)
-    notes = division_notes(nest, spread, [made for _, made in found]) if many else ()
-    return tuple(point for point, _ in found), notes
 
 
 def _key(places: Places) -> tuple[object, ...]:

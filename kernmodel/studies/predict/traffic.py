@@ -20,8 +20,8 @@ from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
-_FEW = 4
-"""Sizes of which the reuse is remembered."""
+_FEW, _SOME = 4, 64
+"""Of how many sizes the reuse is remembered, and how many parts of a nest are."""
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
@@ -42,6 +42,8 @@ class TrafficMethod:
     Attributes:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
+        parts: those of the nest that were asked for last.
+        part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
         unblocked: the nest before it was blocked, None: it was not.
     """
@@ -51,6 +53,8 @@ class TrafficMethod:
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
     reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
+    parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
+    part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
     unblocked: LoopNest | None = None
 
@@ -71,8 +75,8 @@ class TrafficMethod:
         """The way to the traffic of one of so many cores that divide the nest, which sweeps over its part alone, and
         what is to be said of that.
 
-        Where a sweep over the part fits nowhere near, and all else is alike, that is the nest itself: formulas and
-        simulations are the same for every number of parts then, but for what lies at their ends.
+        Where a sweep over the part fits nowhere near, and all else is alike, that is the nest itself, with what lies at
+        the ends of the part if that is not little: its simulation is the same for every number of parts then.
 
         Args:
             cores: cores that are active in the ccNUMA domain; parts: in all.
@@ -80,29 +84,35 @@ class TrafficMethod:
         """
         if self.among is not None and parts > 1:
             return self, (whole_data("other nests are executed between its sweeps"),)
+        if parts == 1:
+            return self, ()
+        key = tuple(sizes.items()), parts, self.request.spread
+        part = self.parts.get(key, lambda: self._part(sizes, parts, blocks or {}))
+        if part is None:
+            return self, ()
+        divided = replace(part, machine=self.machine, request=self.request)
+        if not self._stands_for(divided, sizes, cores, stores):
+            return divided, ()
+        from kernmodel.traffic.conditions.halos import reach_beyond
+
+        ends = reach_beyond(divided._reuse(sizes, stores)[0])
+        return replace(self, part=divided if ends > _LITTLE else None), ()
+
+    def _part(self, sizes: Mapping[str, int], parts: int, blocks: Mapping[str, int]) -> TrafficMethod | None:
+        """The way to the traffic of a part of the nest, which does not depend on the machine; None: there is none."""
         whole = self.nest if self.unblocked is None else self.unblocked
         part = part_of_core(whole, self.request.spread, sizes, parts)
         if part is None or part is whole:
-            return self, ()
+            return None
         if blocks:
             from kernmodel.source.nest.tiling import tile
 
             part = tile(part, blocks)
-        divided = traffic_method(part, self.machine, self.request)
-        ends = self._stands_for(divided, sizes, cores, stores)
-        if ends is None:
-            return divided, ()
-        if ends <= _TOLD:
-            return self, ()
-        text = (
-            f"each of {parts} cores loads beyond the ends of its part what others work on, which can add {ends:.0%} to "
-            "an array's lines and is not counted"
-        )
-        return self, (Note("part-ends", text, "assumption"),)
+        return traffic_method(part, self.machine, self.request)
 
-    def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> float | None:
-        """By how much lines at the ends of a part can add to those of an array, where the nest has the same traffic as
-        the part otherwise; None where it has not, or that is not known."""
+    def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
+        """Whether the nest is known to have the traffic of a part of it, but for its ends."""
+        from kernmodel.traffic.comparison.agreement import TOLERANCE
         from kernmodel.traffic.comparison.doubts import boundary_share
         from kernmodel.traffic.conditions.layer_conditions import stands_for
         from kernmodel.traffic.simulation.working_set import working_set_of_streams
@@ -111,13 +121,13 @@ class TrafficMethod:
             whole, reuse = self._reuse(sizes, stores)
             divided, reuse_of_part = part._reuse(sizes, stores)
         except UnsupportedKernelError:
-            return None
+            return False
         if not stands_for(reuse, reuse_of_part, self.machine, cores, self.request.safety):
-            return None
+            return False
         ends, ends_of_part = (
             boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (whole, divided)
         )
-        return ends_of_part - ends
+        return ends_of_part - ends <= TOLERANCE
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
@@ -131,17 +141,46 @@ class TrafficMethod:
         """
         from kernmodel.traffic.conditional import executed_traffic
 
+        if self.part is not None:
+            return self.with_ends(self._whole().traffic(sizes, cores, stores, lanes), sizes)
         traffic = executed_traffic(self.found(sizes, cores, stores, lanes), self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
         return replace(traffic, notes=(*traffic.notes, Note("nothing-evaded", text, "assumption")))
 
+    def _whole(self) -> TrafficMethod:
+        """The way to the traffic of the nest by itself."""
+        return replace(self, part=None)
+
+    def with_ends(self, traffic: Traffic, sizes: Mapping[str, int], *, placed: bool = False) -> Traffic:
+        """The traffic of the nest with what lies at the ends of the part.
+
+        Args:
+            placed: whether it is the mean over places that pages may have.
+        """
+        if self.part is None:
+            return traffic
+        from kernmodel.traffic.conditions.layer_conditions import on_machines
+        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
+        from kernmodel.traffic.part_ends import with_ends
+
+        machines = placed_machines(self.machine, traffic) if placed else ()
+        part, inside = (
+            mean_traffic(traffic, on_machines(traffic, *reuse, machines or (self.machine,)), self.machine)
+            for reuse in (method._reuse(sizes, traffic.stores) for method in (self.part, self._whole()))
+        )
+        return with_ends(traffic, part, inside, self.machine)
+
     def placed(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic with pages at random places, where that makes thresholds gradual: not in huge pages, where it was
         asked to be simulated, or where a simulation disagrees for other reasons."""
         from kernmodel.traffic.page_placement import mean_traffic, placed_machines
 
+        if self.part is not None:
+            before = self._whole().traffic(sizes, cores, stores)
+            whole = self._whole().placed(before, sizes, cores, stores)
+            return self.with_ends(whole, sizes, placed=whole is not before)
         request = self.request
         thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
@@ -160,6 +199,22 @@ class TrafficMethod:
         mean = mean_traffic(conditions, parts, self.machine)
         # what nobody would see is no cause for other numbers than those of `traffic`
         return mean if found is not conditions or any(_changed(conditions, mean)) else found
+
+    def undoubted(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
+        """The traffic by layer conditions where these are taken without a simulation, wherever pages lie; else None."""
+        if self.part is not None:
+            return self.part.undoubted(sizes, cores, stores)
+        if self.among is not None or self.request.simulation is not None or self.request.cache not in ("auto", "lc"):
+            return None
+        from kernmodel.traffic.comparison.evidence import is_doubted
+        from kernmodel.traffic.page_placement import placed_machines
+
+        try:
+            symbolic, (sized, _) = self.symbolic(sizes, cores, stores), self._reuse(sizes, stores)
+        except UnsupportedKernelError:
+            return None
+        doubted = self.request.cache == "auto" and is_doubted(symbolic, sized, self.machine)
+        return None if doubted or placed_machines(self.machine, symbolic) else symbolic
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
@@ -247,6 +302,8 @@ class TrafficMethod:
         """
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
+        if self.part is not None:
+            return self.part.symbolic(sizes, cores, stores)
         sized, reuse = self._reuse(sizes, stores)
         safety = self.request.safety
         return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)
@@ -335,8 +392,8 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     return replace(answer, transfers=transfer_times(machine, streams, traffic, runs))
 
 
-_TOLD = 0.05
-"""Share of the lines of an array from which on a note tells of those at the ends of parts."""
+_LITTLE = 0.01
+"""Of the rows of its part, those beyond its ends that a core may load without being counted."""
 
 
 def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:

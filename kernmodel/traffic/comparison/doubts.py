@@ -245,12 +245,16 @@ def boundary_share(working_set: WorkingSet, line_bytes: int) -> float:
     """By how much lines at the ends of loops can increase traffic: what references reach beyond the loops' ranges.
 
     Per loop, the reach of the references of one array over the trip count; at the ends of rows that stand alone a line
-    more, and of rows that follow one another at once what boundaries leave of a row.
+    more, and of rows that follow one another at once what boundaries leave of a row. What reaches beyond the part that
+    one core has of a loop is left out: layer conditions count that.
     """
     arrays: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for group in working_set.groups:
         arrays.setdefault((group.array, group.strides), []).extend(group.places)
-    shares = (_share(places, strides, working_set.trips, line_bytes) for (_, strides), places in arrays.items())
+    divided = [variable in working_set.divided for variable in working_set.variables]
+    shares = (
+        _share(places, strides, working_set.trips, divided, line_bytes) for (_, strides), places in arrays.items()
+    )
     return max(shares, default=0.0)
 
 
@@ -259,11 +263,14 @@ def can_add(share: float) -> str:
     return f"can add {share:.0%}" if share < 1 else "can be most of all lines"
 
 
-def _share(places: list[int], strides: tuple[int, ...], trips: tuple[int, ...], line_bytes: int) -> float:
-    loops = sorted(((abs(s), t) for s, t in zip(strides, trips, strict=True) if s), reverse=True)
-    reaches = _reaches(places, [stride for stride, _ in loops])
+def _share(
+    places: list[int], strides: tuple[int, ...], trips: tuple[int, ...], divided: list[bool], line_bytes: int
+) -> float:
+    loops = sorted(((abs(s), t, part) for s, t, part in zip(strides, trips, divided, strict=True) if s), reverse=True)
+    reaches = _reaches(places, [stride for stride, _, _ in loops])
     factor, around = 1.0, None
-    for (stride, trip), steps in zip(loops, reaches, strict=True):
+    for (stride, trip, part), reach in zip(loops, reaches, strict=True):
+        steps = 0 if part else reach
         extent = (trip + steps) * stride
         if around is not None and stride < line_bytes and extent <= around < extent + line_bytes:
             factor *= around / (trip * stride)

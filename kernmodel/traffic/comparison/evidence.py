@@ -63,6 +63,15 @@ def decide(symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1
     return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend)
 
 
+def is_doubted(symbolic: Traffic, sized: SizedNest, machine: Machine) -> bool:
+    """Whether `decide` would ask a simulation about the layer conditions, or for the layouts that arrays may have."""
+    if not sized.streams:
+        return False
+    options = SimulationOptions()
+    hierarchy, working_set = hierarchy_of(machine, symbolic.cores, options), working_set_of_streams(sized)
+    return bool(doubts(symbolic, working_set, hierarchy) or judge_layouts(working_set, hierarchy, options).others)
+
+
 @dataclass(frozen=True)
 class _Case:
     """A nest at given sizes, what layer conditions say of it, and the simulations that may be asked."""

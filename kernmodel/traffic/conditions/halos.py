@@ -2,6 +2,11 @@
 
 In a nest whose loop i runs within blocks of B iterations, references of one stream that are up to R iterations of i
 apart touch B + R rows of each block; the R rows at the border are in the cache only if they survive a whole block.
+
+The part of a nest that one core executes is such a block, too, whose R rows other cores have in their parts. Cores that
+begin together come to a row that two of them load a whole part apart, one of them at the end of its part that the other
+begins with. So the row is in a cache that they share only if all of their parts stay there, each in its share of it,
+which is when a repetition of the part finds it in any case.
 """
 
 from __future__ import annotations
@@ -21,8 +26,8 @@ class Border:
     """A loop of the nest that runs within blocks.
 
     Attributes:
-        loop: number of the loop within a block.
-        window: the time in which one block is done: what must fit for its border to be found again.
+        loop: number of the loop within a block, or divided over cores.
+        window: the time in which one block or part is done: what must fit for its border to be found again.
     """
 
     loop: int
@@ -30,14 +35,27 @@ class Border:
 
 
 def borders_of(nest: SizedNest, stream: Stream) -> tuple[Border, ...]:
-    """The blocked loops along which references of the stream lie apart."""
-    return tuple(
-        Border(inner, unit_window(len(nest.trips), outer))
-        for inner in range(len(nest.trips))
-        if len({reference.shift[inner].value for reference in stream.references}) > 1
-        for outer in range(inner)
-        if _is_block(nest, stream, outer, inner)
-    )
+    """The loops along which references of the stream lie apart, and which are blocked or divided over cores."""
+    found, divided = [], nest.prepared.nest.divided
+    for inner, variable in enumerate(nest.variables):
+        if len({reference.shift[inner].value for reference in stream.references}) > 1:
+            around = [outer for outer in range(inner) if _is_block(nest, stream, outer, inner)]
+            # the border of a part is one of its blocks
+            around = around or [inner - 1] * (variable in divided)
+            found += [Border(inner, unit_window(len(nest.trips), outer)) for outer in around]
+    return tuple(found)
+
+
+def reach_beyond(nest: SizedNest) -> float:
+    """How many iterations the references of a stream lie apart along a loop that is divided over cores, over those of
+    the part; of the stream and loop where that is most, 0 if none is divided."""
+    shares = [0.0]
+    for loop, variable in enumerate(nest.variables):
+        if variable in nest.prepared.nest.divided:
+            for stream in nest.streams:
+                shifts = [reference.shift[loop].value for reference in stream.references]
+                shares.append(float((max(shifts) - min(shifts)) / nest.trips[loop].value))
+    return max(shares)
 
 
 def _is_block(nest: SizedNest, stream: Stream, outer: int, inner: int) -> bool:
@@ -52,6 +70,8 @@ def with_border(
 ) -> Rate:
     """The lines that a reference brings in, with those that the references behind it (`chain`, itself first) touch
     beyond the block."""
+    if len(chain) < 2:
+        return rate
     shifts = sorted((reference.shift[border.loop] for reference in chain), key=lambda shift: shift.value)
     reach, block = shifts[-1] - shifts[0], nest.trips[border.loop]
     if not reach.value:

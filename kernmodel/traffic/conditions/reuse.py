@@ -227,10 +227,11 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
             missed, modified = rows.lines(chain, holds, line_bytes)
             counted = _of_rows(rate, rows, missed, line_bytes), _of_rows(rate, rows, modified, line_bytes)
         missing, leaving = counted
-        for border in lost if len(chain) > 1 else ():
-            missing, leaving = (
-                with_border(one, border, nest, reuse.stream, chain, line_bytes) for one in (missing, leaving)
-            )
+        # rows beyond the border leave modified where they are written, not where they are only read
+        written_to = tuple(one for one in chain if one.access.kind == "write")
+        for border in lost:
+            missing = with_border(missing, border, nest, reuse.stream, chain, line_bytes)
+            leaving = with_border(leaving, border, nest, reuse.stream, written_to, line_bytes)
         found.append(ReferenceMisses(reference, missing, leaving if written else NEVER, read))
     return tuple(found)
 

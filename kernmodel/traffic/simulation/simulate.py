@@ -6,6 +6,7 @@ The method and its assumptions: docs/traffic-simulation.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import Hierarchy
@@ -16,6 +17,7 @@ from kernmodel.source.nest.strides import updates_per_iteration
 from kernmodel.traffic.conditions.paths import UnitOfWork, fastest_line, held_notes
 from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic, arithmetic_intensity
 from kernmodel.traffic.options import SimulationOptions, StoreMode
+from kernmodel.traffic.part_ends import with_ends
 from kernmodel.traffic.simulation.access_table import access_rows, with_evasion
 from kernmodel.traffic.simulation.array_layout import layout_note, place_arrays
 from kernmodel.traffic.simulation.hierarchy import hierarchy_notes, hierarchy_of
@@ -122,7 +124,13 @@ def counted_traffic(
         # the reasons of the rows are compared before any write-allocate is taken off
         regular: StoreMode = "regular" if stores == "evading" else stores
         symbolic = _symbolic(nest, machine, work.nest.sizes, cores, regular)
-    return _traffic(work, machine, found, cores, stores, notes, symbolic)
+    traffic = _traffic(work, machine, found, cores, stores, notes, symbolic)
+    outermost = {loop.variable for loop in nest.loops[:1]}
+    if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
+        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
+        inside = _symbolic(inner, machine, work.nest.sizes, cores, symbolic.stores)
+        return with_ends(traffic, symbolic, inside, machine) if inside else traffic
+    return traffic
 
 
 def placed_work(

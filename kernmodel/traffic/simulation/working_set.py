@@ -54,12 +54,14 @@ class WorkingSet:
         trips: iterations of each; a mean where they depend on outer loops.
         arrays: in the order in which they are declared.
         groups: at least one per array that moves.
+        divided: variables of loops of which other cores have iterations, too.
     """
 
     variables: tuple[str, ...]
     trips: tuple[int, ...]
     arrays: tuple[ArrayReach, ...]
     groups: tuple[ReferenceGroup, ...]
+    divided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def working_set_of_streams(sized: SizedNest) -> WorkingSet:
         high = max(place + _reach(group, trips, 1) + group.element_bytes for group in own for place in group.places)
         declared, element = declared_bytes(nest, name, sized.values), nest.arrays[name].element.size_bytes
         arrays.append(ArrayReach(name, min(0, low), max(declared, high), element))
-    return WorkingSet(sized.variables, trips, tuple(arrays), groups)
+    return WorkingSet(sized.variables, trips, tuple(arrays), groups, nest.divided)
 
 
 def _group_of(stream: Stream, trips: Sequence[int]) -> ReferenceGroup:
@@ -138,7 +140,7 @@ def working_set_of_program(work: Work) -> WorkingSet:
         found.setdefault((each.access.array, each.reference.size_bytes, strides), set()).add(place)
     groups = tuple(ReferenceGroup(*key, tuple(sorted(places))) for key, places in found.items())
     variables = tuple(loop.variable for loop in nest.nest.loops)
-    return WorkingSet(variables, trips, reaches_of(nest), groups)
+    return WorkingSet(variables, trips, reaches_of(nest), groups, nest.nest.divided)
 
 
 def live_stretches(working_set: WorkingSet, loop: int, turn: int, line_bytes: int) -> tuple[LiveStretch, ...]:
