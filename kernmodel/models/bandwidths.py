@@ -13,6 +13,7 @@ from kernmodel.errors import MachineError, Note
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 MEMORY = "Mem"
 
@@ -152,17 +153,17 @@ def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[flo
         return found[cores], "measured", ""
     first, last = series.cores[0], series.cores[-1]
     if first < cores < last:
-        low = max(count for count in found if count < cores)
-        high = min(count for count in found if count > cores)
+        low = max(one for one in found if one < cores)
+        high = min(one for one in found if one > cores)
         value = found[low] + (found[high] - found[low]) * (cores - low) / (high - low)
         return value, "interpolated", f", interpolated between {low} and {high} cores"
     if series.level != MEMORY:
         nearest = first if cores < first else last
-        return found[nearest] / nearest * cores, "derived", f", in proportion from {nearest} cores"
+        return found[nearest] / nearest * cores, "derived", f", in proportion from {count(nearest, 'core')}"
     block = max(last, machine.topology.cores_per_numa_domain)
     if cores <= block:
         nearest = first if cores < first else last
-        return found[nearest], "derived", f", as with {nearest} core{'s' if nearest > 1 else ''}"
+        return found[nearest], "derived", f", as with {count(nearest, 'core')}"
     full, rest = divmod(cores, block)
     value = full * at_cores(machine, series, block)[0] + (at_cores(machine, series, rest)[0] if rest else 0.0)
     return value, "derived", f", {cores / block:g} times that of {block} cores"

@@ -52,6 +52,7 @@ from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import MATTERS, Interval, union
 from kernmodel.units import Work, format_bytes
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
 """What bounds T_OL: execution ports and dividers, a loop-carried dependency, fetching to issue, or the pipeline as a
@@ -643,7 +644,7 @@ def _unmeasured_interval(
     if measured is None:
         return None
     least = 1 / together({n: n / one.cycles for n, one in single.items()}, counts, spread)
-    few = f"{measured} core{'s' if measured > 1 else ''}"
+    few = count(measured, "core")
     cause, assumed = f"what more than {few} of a domain draw from memory", f"no more than {few} did"
     return Interval(min(least, cycles), cycles, cause, assumed)
 
@@ -670,7 +671,7 @@ def _overdrawn(
     bandwidth = one.transfers[-1].bandwidth
     if len(counts) == 1 or bandwidth is None or one.textbook or counts != SPREAD.by_domain(machine, cores):
         return 0.0  # streams were measured on domains that are filled one after the other
-    occupied = sum(rates[count] * single[count].memory_cycles for count in counts)
+    occupied = sum(rates[active] * single[active].memory_cycles for active in counts)
     return occupied * bandwidth.bytes_per_second / with_cores(machine, bandwidth, cores)[0]
 
 
@@ -683,8 +684,8 @@ def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) 
         rates: of a domain, by its active cores; counts: active cores of each domain.
     """
     if spread.schedule != "dynamic":
-        return sum(counts) * min(rates[count] / count for count in counts)
-    return sum(rates[count] for count in counts)
+        return sum(counts) * min(rates[active] / active for active in counts)
+    return sum(rates[active] for active in counts)
 
 
 def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:

@@ -12,6 +12,7 @@ from kernmodel.plot.scaling import performance
 from kernmodel.plot.terminal_lines import TextBar, bars_text
 from kernmodel.studies.scaling import rate_in
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +141,7 @@ def _performance(axes: Axes, rows: Sequence[Compared], rate: str) -> None:
         values = [row.domain if side else row.core for row in rows]
         axes.barh(places, values, bar, color=shade, hatch=hatch, edgecolor="white", linewidth=0.3, label=label)
         for place, value, row in zip(places, values, rows, strict=True):
-            cores = f" ({row.answer.machine.topology.cores_per_numa_domain} cores)" if side else ""
+            cores = f" ({count(row.answer.machine.topology.cores_per_numa_domain, 'core')})" if side else ""
             axes.text(value, place, f" {value:.3g}{cores}", va="center", fontsize=style.TINY)
     _machines(axes, [""] * len(rows))
     axes.set_xlim(0, 1.3 * max((value for row in rows for value in (row.core, row.domain)), default=1.0) or 1.0)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from kernmodel.plot import style
 from kernmodel.plot.placement import text_width
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
-from kernmodel.units import first_names, format_si
+from kernmodel.units import format_si
 from kernmodel.value_types import dataclass
+from kernmodel.words import first_names
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, MeasuredMark, MemoryRoof, Point, Roofline

@@ -13,6 +13,7 @@ from kernmodel.studies.scaling import rate_in
 from kernmodel.studies.sweep.values import varying_names
 from kernmodel.units import convert_cycles
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ def draw_saturation(axes: Axes, curve: Curve, shade: str, label: str, sign: str 
     assert cores is not None
     value = curve.values[curve.cores.index(cores)]
     axes.vlines(cores, 0, value, linestyles=":", colors=shade, linewidth=1.0)
-    text = f"{label}, {cores} core{'s' if cores > 1 else ''}"
+    text = f"{label}, {count(cores, 'core')}"
     axes.plot([cores], [value], sign, color=shade, markersize=10, fillstyle="none", label=text)
 
 

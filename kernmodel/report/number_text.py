@@ -77,11 +77,6 @@ def with_interval(value: float, interval: Interval | None, shown: Callable[[floa
     return f"{number} ({low} to {high}{f': {interval.cause}' if cause else ''})"
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun in the right form ("1 core", "2 cores")."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def sizes(values: Mapping[str, int]) -> str:
     """The values of the size symbols ("M = 5000, N = 5000")."""
     return ", ".join(f"{name} = {value}" for name, value in values.items()) or "none"

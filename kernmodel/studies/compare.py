@@ -17,6 +17,7 @@ from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import of_core, own_rate, scaling
 from kernmodel.units import convert_cycles, format_si
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
@@ -189,7 +190,7 @@ _ALL = 0.9995
 def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     """Why a full domain is as fast as it is."""
     prediction, point = scaled.single.prediction, row.point
-    cores, n = f"its {point.cores} cores", scaled.saturation_recursive
+    cores, n = f"its {count(point.cores, 'core')}", scaled.saturation_recursive
     rate = own_rate(prediction.work)
     reached = format_si(convert_cycles(point.cycles, rate, prediction.work), rate) if point.cycles else "no time"
     fits = f"; {row.fits}" if row.fits else ""

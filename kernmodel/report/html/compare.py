@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Segment
 from kernmodel.report.html.ecm import times_chart
-from kernmodel.report.number_text import count, quantity
+from kernmodel.report.number_text import quantity
 from kernmodel.studies.scaling import rate_in
 from kernmodel.units import convert_cycles
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.compare import CompareAnswer, MachineResult

@@ -21,6 +21,7 @@ from kernmodel.report.text.roofline import (
 )
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
 from kernmodel.units import format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Roofline
@@ -90,7 +91,7 @@ def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGE
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(
         title=TITLES[chart.model],
-        about=f"{chart.cores} cores; intensity of {chart.bytes_meant}. {'; '.join(bounds)}.{none}",
+        about=f"{count(chart.cores, 'core')}; intensity of {chart.bytes_meant}. {'; '.join(bounds)}.{none}",
         x=Axis("arithmetic intensity (FLOP/B)", log=True),
         y=Axis("performance", "FLOP/s", log=True),
         series=tuple(series),

@@ -10,6 +10,7 @@ from kernmodel.report.number_text import quantity
 from kernmodel.studies.scaling import own_rate, rate_in
 from kernmodel.studies.sweep.values import varying_names
 from kernmodel.units import Work, convert_cycles
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
@@ -67,6 +68,6 @@ def _curve(
     dashed: bool = False,
 ) -> Series:
     ys = [convert_cycles(one, rate, work) for one in cycles]
-    tips = tuple(f"{count} cores\n{label}: {quantity(y, rate)}" for count, y in zip(cores, ys, strict=True))
-    points = tuple((float(count), y) for count, y in zip(cores, ys, strict=True))
+    tips = tuple(f"{count(number, 'core')}\n{label}: {quantity(y, rate)}" for number, y in zip(cores, ys, strict=True))
+    points = tuple((float(number), y) for number, y in zip(cores, ys, strict=True))
     return Series(label, points, tips, colour=colour, dashed=dashed)

@@ -7,13 +7,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Line, entry, fields, left, right, table
-from kernmodel.report.number_text import count, decimal, time_in
+from kernmodel.report.number_text import decimal, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.ecm import outside_fields
 from kernmodel.report.text.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
 from kernmodel.report.text.traffic import access_table, path_table
 from kernmodel.studies.blocking.answer import UNMEASURED_RUN
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Fields, fields, left, lines, right, table
-from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.mix import fp_name, memory_name
 from kernmodel.report.text.roofline import (
@@ -22,6 +22,7 @@ from kernmodel.report.text.roofline import (
     subject_fields,
 )
 from kernmodel.report.text.sections import loop_section, machine_fields, notes_section
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.code.mix import InstructionMix

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Column, Fields, Line, Pair, fields, left, lines, right, table
-from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.sections import (
     code_fields,
@@ -17,6 +17,7 @@ from kernmodel.report.text.sections import (
     merged_notes,
     notes_section,
 )
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, ModelName, Roofline

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernmodel.errors import Note, UsageError
 from kernmodel.models.calls import CALLS
 from kernmodel.report.layout import Blocks, Column, Line, Pair, fields, left, lines, right
-from kernmodel.report.number_text import MISSING, count, decimal, quantity
+from kernmodel.report.number_text import MISSING, decimal, quantity
 from kernmodel.report.text.sections import NUMBERS, machine_fields, merged_notes
 from kernmodel.studies.sweep.rows import (
     ALL_CORES,
@@ -24,6 +24,7 @@ from kernmodel.studies.sweep.rows import (
     coordinate_name,
 )
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

@@ -23,7 +23,7 @@ from kernmodel.report.layout import (
     right,
     table,
 )
-from kernmodel.report.number_text import MISSING, count, decimal, short, with_interval
+from kernmodel.report.number_text import MISSING, decimal, short, with_interval
 from kernmodel.report.text.caches import (
     STORES,
     byte_tables,
@@ -38,6 +38,7 @@ from kernmodel.traffic.conditions.requirements import in_few_sets
 from kernmodel.traffic.model import ENDS, SYMBOLIC, carriers, intensity_intervals, reuse_in
 from kernmodel.uncertainty import union
 from kernmodel.units import format_bytes, format_share
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Pair, Value, cells, entry, fields, left, right, table
-from kernmodel.report.number_text import MISSING, count, decimal, time_in
+from kernmodel.report.number_text import MISSING, decimal, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.sections import (
     code_fields,
@@ -19,6 +19,7 @@ from kernmodel.report.text.sections import (
     unit_of_work,
 )
 from kernmodel.report.what_if_reasons import reason_of
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import MachineFigures

@@ -28,6 +28,7 @@ from kernmodel.studies.predict.outside import OUTSIDE_NOTES
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.units import format_bytes
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 POINTS = 30
 """Block sizes in the picture."""
@@ -216,7 +217,7 @@ def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
     step = grain_of(modeller.before).steps[-1] if loop == modeller.before.nest.inner.variable else 1
     last = max(1, whole // step)
     counts = {round(last ** (number / (POINTS - 1))) for number in range(POINTS)}
-    return tuple(min(count * step, whole) for count in sorted(counts))
+    return tuple(min(number * step, whole) for number in sorted(counts))
 
 
 def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
@@ -251,10 +252,9 @@ def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
 
 def _simulated(modeller: Modeller) -> str:
     """What was simulated to compare the candidates."""
-    count = len(modeller.compared)
     how = "whole sweeps" if modeller.is_small else "windows within whole blocks"
     return (
-        f"{count} block size{'s' if count > 1 else ''} and the nest as it stands are compared by simulated traffic "
+        f"{count(len(modeller.compared), 'block size')} and the nest as it stands are compared by simulated traffic "
         f"({how}; the nest as it stands as `ecm --cache sim` does); times over block sizes (-v, --plot) are by "
         f"{'simulated traffic too' if modeller.is_small else 'layer conditions'}"
     )
