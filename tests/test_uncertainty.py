@@ -24,6 +24,12 @@ def test_a_unit_that_all_ends_have_stands_once() -> None:
     assert shown == "1.000 GIt/s (990.0 MIt/s to 1.200 GIt/s)"
 
 
+def test_ends_that_print_the_same_are_one_number() -> None:
+    narrow = Interval(26.279, 26.281, "the address of the loop", "a multiple of 64")
+    assert with_interval(26.28, narrow, lambda value: f"{value:.2f} cy/CL") == "26.28 cy/CL"
+    assert with_interval(26.3, narrow, lambda value: f"{value:.2f}", cause=False) == "26.30 (26.28 to 26.28)"
+
+
 def test_json_of_a_number_with_an_interval() -> None:
     document = interval_json("cycles", ALIGNMENT)["cycles_interval"]
     assert document == {
