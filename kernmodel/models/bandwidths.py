@@ -146,8 +146,20 @@ def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[flo
     """The bandwidth of a series for so many cores, its origin, and how it was found in words.
 
     Between measured counts it is interpolated. Caches scale with the cores beyond them; memory scales with the ccNUMA
-    domains that are full, holds its last figure within one, and its first for fewer cores.
+    domains that are full, holds its last figure within one, and its first for fewer cores. Several cores draw no more
+    from a cache than each does alone: where their streams seem to, the caches within have served a part, since all of
+    them together hold more.
     """
+    made = _at_cores(machine, series, cores)
+    if series.level in (MEMORY, machine.levels[0].name) or series.cores[0] != 1:
+        return made
+    most = cores * series.bytes_per_second[0]
+    how = f", {cores} times that of one core, since the caches within serve a part of what all draw"
+    return made if made[0] <= most else (most, "derived", how)
+
+
+def _at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, Origin, str]:
+    """The same, whoever serves the streams of several cores."""
     found = dict(zip(series.cores, series.bytes_per_second, strict=True))
     if cores in found:
         return found[cores], "measured", ""

@@ -533,15 +533,8 @@ def _comes_from(flow: PathLines) -> bool:
 
 def _measured_cache(machine: Machine, path: TransferPath, flow: PathLines, cores: int) -> MemoryCeiling:
     """The same of a cache. Streams are counted by what they load and store: what they push into a victim cache comes
-    on top, for them as for the kernel. Several cores draw no more than each does alone: where their streams seem to,
-    the caches within have served a part, since all of them together hold more."""
+    on top, for them as for the kernel."""
     made = _measured_path(machine, path, flow, cores)
-    alone = _measured_path(machine, path, flow, 1)
-    if made.bytes_per_second > cores * alone.bytes_per_second:
-        source = (
-            f"{alone.source}; {cores} times that of one core, since the caches within serve a part of what all draw"
-        )
-        made = replace(made, bytes_per_second=cores * alone.bytes_per_second, origin="derived", source=source)
     counted = flow.loads + flow.stores
     return replace(made, bytes_per_second=made.bytes_per_second * sum(flow) / counted)
 
