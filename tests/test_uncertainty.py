@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from kernmodel.report.json.document import interval_json
-from kernmodel.report.number_text import decimal, prefixed, with_interval
-from kernmodel.uncertainty import Interval, union
+from kernmodel.report.number_text import decimal, prefixed
+from kernmodel.uncertainty import Interval, union, with_interval
 
 ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")
 

@@ -31,6 +31,7 @@ from kernmodel.models.bandwidths import (
     drawn_share,
     fewer_cores,
     next_utilization,
+    not_drawn,
     penalties,
     with_cores,
 )
@@ -49,10 +50,9 @@ from kernmodel.models.transfers import (
 )
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
-from kernmodel.uncertainty import MATTERS, Interval, union
+from kernmodel.uncertainty import Interval, between, union
 from kernmodel.units import Work, format_bytes
 from kernmodel.value_types import dataclass
-from kernmodel.words import count
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
 """What bounds T_OL: execution ports and dividers, a loop-carried dependency, fetching to issue, or the pipeline as a
@@ -298,8 +298,7 @@ def interval_of(predictions: Sequence[EcmPrediction], cause: str, assumed: str) 
     Args:
         cause: what they differ in; assumed: what is taken for it. Named where T_ECM differs enough to matter.
     """
-    low, high = min(one.cycles for one in predictions), max(one.cycles for one in predictions)
-    found = Interval(low, high, cause, assumed) if high - low > MATTERS * high else None
+    found = between((one.cycles for one in predictions), cause, assumed)
     return union((found, *(one.cycles_interval for one in predictions)))
 
 
@@ -644,9 +643,7 @@ def _unmeasured_interval(
     if measured is None:
         return None
     least = 1 / together({n: n / one.cycles for n, one in single.items()}, counts, spread)
-    few = count(measured, "core")
-    cause, assumed = f"what more than {few} of a domain draw from memory", f"no more than {few} did"
-    return Interval(min(least, cycles), cycles, cause, assumed)
+    return Interval(min(least, cycles), cycles, *not_drawn(measured))
 
 
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:

@@ -120,6 +120,7 @@ def _meanings(chart: Chart) -> list[str]:
     """What the signs of a chart mean, as far as it has them."""
     points = [point for _, point in chart.points]
     roofs = [roof.basis for one in chart.charts for roof in roofs_of(one)]
+    unsure = any(one.most is not None for one in chart.charts)
     derived = "dashed roofs: derived from ports and widths; solid ones: measured"
     found = [
         ("point: predicted; bar above it: bound of the model", any(point.predicted for point in points)),
@@ -129,6 +130,7 @@ def _meanings(chart: Chart) -> list[str]:
         ("arrow: from a version to the next, with what the performance becomes", bool(chart.joined)),
         ("ring: the prediction is above its own roof", any(point.above_roof for point in points)),
         (derived if "derived" in roofs else "all roofs: measured", bool(roofs)),
+        ("grey band, line up from a point: what may be, as more cores draw from memory than were measured", unsure),
         ("roofs of several kernels: the highest of each kind, (its kernels)", chart.roofs_differ),
         ("memory regions differ by kernel, see the table", len(chart.regions) > MOST_REGIONS),
     ]

@@ -10,8 +10,9 @@ from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
 from kernmodel.report.html.scaling import curves_chart
-from kernmodel.report.number_text import short, with_interval
+from kernmodel.report.number_text import short
 from kernmodel.studies.sweep.values import is_wide, varying_names
+from kernmodel.uncertainty import with_interval
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction

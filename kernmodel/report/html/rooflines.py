@@ -13,7 +13,10 @@ from kernmodel.report.text.roofline import (
     TITLES,
     chart_blocks,
     limit_of,
+    rate_text,
     roof_name,
+    roof_text,
+    share_of_roof,
     shares_section,
     steps_section,
     time_section,
@@ -126,10 +129,13 @@ def _roofs(charts: Sequence[Roofline]) -> Iterator[Series]:
         for roof in (one for one in memory if one.level == level):
             end = min(high, top / roof.bytes_per_second)
             ends = tuple((x, x * roof.bytes_per_second) for x in (low, end))
-            label = f"{roof.level} {prefixed(roof.bytes_per_second, 'B/s')}"
+            label = f"{roof.level} {roof_text(roof)}"
             yield Series(
                 roof.level, ends, (_memory_tip(roof),), colour=number, dashed=roof.basis != "measured", label=label
             )
+            if held := roof.bytes_per_second_interval:
+                ends = tuple((x, x * held.high) for x in (low, min(high, top / held.high)))
+                yield Series(roof.level, ends, (_memory_tip(roof),), colour=number, dashed=True, label="at most")
     for ceiling in compute.values():
         start = max(low, ceiling.flop_per_second / widest) if widest else low
         value = prefixed(ceiling.flop_per_second, "FLOP/s")
@@ -148,7 +154,8 @@ def _is_shown(roof: ComputeRoof, charts: Sequence[Roofline]) -> bool:
 
 
 def _memory_tip(roof: MemoryRoof) -> str:
-    return f"{roof.level}: {prefixed(roof.bytes_per_second, 'B/s')}\n{roof.origin}"
+    cause = f"\n{held.cause} is not known" if (held := roof.bytes_per_second_interval) else ""
+    return f"{roof.level}: {roof_text(roof)}\n{roof.origin}{cause}"
 
 
 def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Series]:
@@ -160,7 +167,8 @@ def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Se
                 continue
             name = f"{subject.name} {point.level}".rstrip()
             what = "predicted" if point.predicted else "bound (nothing is predicted)"
-            tip = f"{name}: {short(point.intensity)} FLOP/B\n{what}: {format_si(point.flop_per_second, 'FLOP/s')}"
+            held = point.flop_per_second_interval
+            tip = f"{name}: {short(point.intensity)} FLOP/B\n{what}: {rate_text(point.flop_per_second, held, 'FLOP/s')}"
             if one.bound:
                 tip += f", {point.flop_per_second / one.bound:.0%} of the bound"
             if point.above_roof:
@@ -171,6 +179,9 @@ def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Se
             place = ((point.intensity, point.flop_per_second),)
             size = None if share is None else share / most
             yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label, share=size)
+            if held is not None:
+                ends = ((point.intensity, held.low), (point.intensity, held.high))
+                yield Series(subject.name, ends, (tip,), colour=number + _FIRST_COLOUR)
         yield from _measured(one, number + _FIRST_COLOUR)
 
 
@@ -191,7 +202,7 @@ def _step_text(step: Step) -> str:
 def _measured(chart: Roofline, colour: int) -> Iterator[Series]:
     """Measurements as crosses, with their share of the roof above them."""
     for mark in chart.measured:
-        name, told = f"{mark.name} {mark.level}".rstrip(), f"{mark.percent_of_roof:.0f}% of {mark.roof}"
+        name, told = f"{mark.name} {mark.level}".rstrip(), f"{share_of_roof(mark)} of {mark.roof}"
         value = f"{short(mark.intensity)} FLOP/B\nmeasured: {format_si(mark.flop_per_second, 'FLOP/s')}, {told}"
         place = ((mark.intensity, mark.flop_per_second),)
         yield Series("measured", place, (f"{name}: {value}",), "crosses", colour, label=told)
