@@ -99,3 +99,19 @@ def test_the_worth_of_figures_has_both_ends():
     (axes,) = found.plot().axes
     assert next(one.get_label() for one in axes.collections) == "interval"
     assert any("(-1.00 to -0.98)" in text.get_text() for text in axes.texts)
+
+
+def test_sweeps_have_both_ends_in_rows_text_and_pictures():
+    found = km.sweep_sizes("triad.c", GUEST, cores="1,2", N="1000,10000000")
+    cached, alone, near, both = found.json()["rows"]
+    names = ("all_cores_low_cy_per_CL", "all_cores_high_cy_per_CL", "all_cores_depends_on")
+    assert all(row[name] is None for row in (cached, alone, near) for name in names)
+    cycles = both["all_cores_cy_per_CL"]
+    assert tuple(both[name] for name in names) == (pytest.approx(cycles / 2), pytest.approx(cycles), CAUSE)
+    assert [row["saturation_is_least"] for row in (near, both)] == ["no", "yes"]
+    (line,) = (line for line in found.text().splitlines() if "(13.14 to 26.28)" in line)
+    assert line.split()[:2] == ["2", "10000000"] and " ? " in line
+    sweep = km.sweep_sizes("triad.c", GUEST, cores="1,2", N=10_000_000)
+    axes = sweep.plot(unit="LUP/s").axes[0]
+    assert "interval" in axes.get_legend_handles_labels()[1] and axes.get_ylim()[1] > 1.97
+    assert "all cores, at most" in sweep.drawing(unit="LUP/s") and "all cores, at least" in sweep.drawing()
