@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.isa import split_rows, split_vectors
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
+from kernmodel.models.bandwidths import FEW_CORES
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.nests import label_of, nest_suffix
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
@@ -169,10 +170,11 @@ def _described(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> Mach
     domain, whole = topology.cores_per_numa_domain, topology.cores
     scaled = scaling(kernel, code, (1, domain, whole), stages=stages)
     rows = {row.point.cores: row for row in scaled.rows}
+    few = (note for note in scaled.notes if note.code == FEW_CORES)
     return MachineResult(
         machine=kernel.machine,
         kernel=label_of(kernel),
-        answer=scaled.single,
+        answer=replace(scaled.single, notes=(*scaled.single.notes, *few)),
         domain=rows[domain].point,
         whole=rows[whole].point,
         saturation=scaled.saturation_recursive,

@@ -115,3 +115,20 @@ def test_sweeps_have_both_ends_in_rows_text_and_pictures():
     axes = sweep.plot(unit="LUP/s").axes[0]
     assert "interval" in axes.get_legend_handles_labels()[1] and axes.get_ylim()[1] > 1.97
     assert "all cores, at most" in sweep.drawing(unit="LUP/s") and "all cores, at least" in sweep.drawing()
+
+
+def test_pictures_and_pages_of_scaling_show_both_ends():
+    found = km.scale("triad.c", GUEST)
+    (axes,) = found.plot().axes
+    assert "interval" in axes.get_legend_handles_labels()[1] and axes.get_ylim()[1] > 1.97
+    assert ", at most" in found.drawing()
+    assert '"interval"' in found.html()
+
+
+def test_comparisons_of_machines_show_both_ends_in_pictures():
+    found = km.compare("triad.c", ["snb", GUEST])
+    assert "0.985, 0.985 to 1.97" in found.drawing()
+    assert codes(found.json()["notes"]).count("few-cores-bandwidth") == 1
+    right = found.plot().axes[1]
+    assert any(text.get_text() == " 0.985 to 1.97 (2 cores)" for text in right.texts)
+    assert [one.get_label() for one in right.collections] == ["interval"]
