@@ -38,8 +38,8 @@ class WhatIf:
         gain: bound over before. All three are of the cores of the chart; those of ECM are of one of them.
         gain_of_all: of ECM, the same for all these cores, which share memory bandwidth; else None.
         roofline: the chart of the changed kernel, its point at the model's bound; None where ECM predicts it.
-        before_interval, bound_interval, gain_interval: where more cores draw from memory than were measured, with the
-            same drawn before and after.
+        before_interval, bound_interval, gain_interval, gain_of_all_interval: where more cores draw from memory than
+            were measured, with the same drawn before and after.
     """
 
     name: str
@@ -54,6 +54,7 @@ class WhatIf:
     before_interval: Interval | None = None
     bound_interval: Interval | None = None
     gain_interval: Interval | None = None
+    gain_of_all_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +309,8 @@ def _sentences(
     if found.unknown:
         lines.append(f"What {', '.join(found.unknown)} allows is not known: the machine file has no bandwidth of it.")
     for one in [one for one in what_ifs if _most_gain(one) >= _NOTABLE]:
-        of_all = "" if one.gain_of_all is None else f" ({one.gain_of_all:.2f} times on all cores)"
+        all_cores = with_interval(one.gain_of_all or 0.0, one.gain_of_all_interval, "{:.2f}".format, cause=False)
+        of_all = "" if one.gain_of_all is None else f" ({all_cores} times on all cores)"
         by = f"of one core, as ECM predicts{of_all}" if one.roofline is None else f"by {_roof(_bound_by(one.roofline))}"
         gain = with_interval(one.gain, one.gain_interval, "{:.2f}".format, cause=False)
         effect = f"{gain} times, {rate(one.bound, one.bound_interval)} {by}"

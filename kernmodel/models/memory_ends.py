@@ -1,4 +1,4 @@
-"""Charts and shares where more cores draw from memory than its streams were measured on.
+"""Charts, shares and ratios where more cores draw from memory than its streams were measured on.
 
 What these draw is no less than what the fewer do, which is what all numbers say, and no more than if each drew what it
 does by itself. So all is computed for both ends, and what differs gets an interval.
@@ -6,6 +6,7 @@ does by itself. So all is computed for both ends, and what differs gets an inter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,8 +14,9 @@ from functools import partial
 from kernmodel.errors import Note
 from kernmodel.models.bandwidths import FEW_CORES, most_drawn, not_drawn
 from kernmodel.models.chart import Case, LevelShare, Point, Roofline
-from kernmodel.uncertainty import Interval, between
-from kernmodel.value_types import dataclass
+from kernmodel.models.ecm import ScalingPoint
+from kernmodel.uncertainty import Interval, between, union
+from kernmodel.value_types import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,36 @@ class OtherEnd:
     def between(self, value: float | None, other: float | None) -> Interval | None:
         """The interval of a number, by its value and that at this end; None where they agree or one is not known."""
         return None if value is None or other is None else between((value, other), *not_drawn(self.measured))
+
+
+class Ratio(NamedTuple):
+    """One runtime of several cores over another.
+
+    Attributes:
+        value: as both are predicted; least: where both are as short as they may be. The same where they are known: what
+            is not known, what the cores draw from memory, is the same in both.
+        cause, assumed: of the interval in between.
+    """
+
+    value: float
+    least: float
+    cause: str = ""
+    assumed: str = ""
+
+    def interval(self, of: Callable[[float], float] = float) -> Interval | None:
+        """The interval of what follows from the ratio, of the ratio itself if nothing is said."""
+        return between((of(self.value), of(self.least)), self.cause, self.assumed)
+
+
+def cycles_ratio(one: ScalingPoint, other: ScalingPoint, factor: float = 1.0) -> Ratio:
+    """Times of one over those of the other, times a factor; 1 where neither takes any."""
+    ends = [
+        (point.cycles, point.cycles if point.cycles_interval is None else point.cycles_interval.low)
+        for point in (one, other)
+    ]
+    value, least = (mine * factor / its if its else math.inf if mine else 1.0 for mine, its in zip(*ends, strict=True))
+    held = union((one.cycles_interval, other.cycles_interval))
+    return Ratio(value, least) if held is None else Ratio(value, least, held.cause, held.assumed)
 
 
 def other_end(case: Case) -> OtherEnd | None:

@@ -69,9 +69,12 @@ def _subject_json(subject: Subject) -> Json:
     )
 
 
+_UNSURE = ("before", "bound", "gain", "gain_of_all")
+
+
 def _what_if_json(one: WhatIf) -> Json:
     names = ("name", "change", "model", "bound_by", "before", "bound", "gain", "gain_of_all")
-    intervals = (interval_json(name, getattr(one, f"{name}_interval")) for name in ("before", "bound", "gain"))
+    intervals = (interval_json(name, getattr(one, f"{name}_interval")) for name in _UNSURE)
     return record(pick(one, *names), *intervals, chart=one.roofline)
 
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
-from kernmodel.models.ecm import EcmPrediction
+from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+from kernmodel.models.memory_ends import Ratio, cycles_ratio
 from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
@@ -76,7 +77,7 @@ def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | No
     )
 
 
-def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, Ratio], ...]:
     """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
     together, of which `kernel.cores` share the caches.
 
@@ -87,15 +88,17 @@ def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tupl
     modeller, candidates = found.modeller, found.candidates()
     first = {one.cache: one for one in reversed(candidates)}
 
-    def cycles(blocks: Blocks, known: EcmPrediction) -> float:
+    def together(blocks: Blocks, known: EcmPrediction) -> ScalingPoint:
         return _together(modeller, blocks, cores, {kernel.cores: known})
 
-    before = cycles({}, found.stands.prediction) if candidates else 0.0
-    return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
+    best = [one for one in candidates if one is first[one.cache]]
+    return tuple(
+        (one, cycles_ratio(together({}, found.stands.prediction), together(one.blocks, one.prediction))) for one in best
+    )
 
 
-def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int, EcmPrediction]) -> float:
-    """Cycles per unit of work of so many cores together with these blocks; where a pragma divides a loop, those that
+def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int, EcmPrediction]) -> ScalingPoint:
+    """Performance of so many cores together with these blocks; where a pragma divides a loop, those that
     have iterations of it.
 
     Args:
@@ -106,7 +109,7 @@ def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[int
         return known[active] if active in known else modeller.simulated(blocks, active).prediction
 
     answer = modeller.full(blocks).answer
-    return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0].cycles
+    return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0]
 
 
 def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> _Found:
@@ -174,8 +177,8 @@ def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
     return of
 
 
-def _saturated(modeller: Modeller, best: Candidate) -> tuple[float, float]:
-    """Cycles per unit of work of all cores of a ccNUMA domain, before and with the best candidate."""
+def _saturated(modeller: Modeller, best: Candidate) -> tuple[ScalingPoint, ScalingPoint]:
+    """Performance of all cores of a ccNUMA domain, before and with the best candidate."""
     cores = modeller.before.machine.topology.cores_per_numa_domain
     return _together(modeller, {}, cores, {}), _together(modeller, best.blocks, cores, {})
 

@@ -260,7 +260,8 @@ def _blockings(
             before=convert_cycles(best.prediction.cycles * best.speedup, "It/s", best.prediction.work) * flops,
             bound=convert_cycles(best.prediction.cycles, "It/s", best.prediction.work) * flops,
             gain=best.speedup,
-            gain_of_all=of_all if cores > 1 else None,
+            gain_of_all=of_all.value if cores > 1 else None,
+            gain_of_all_interval=of_all.interval() if cores > 1 else None,
             roofline=None,
         )
         for best, of_all in found

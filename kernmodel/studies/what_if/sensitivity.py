@@ -9,8 +9,9 @@ from contextlib import suppress
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.figures import Figure, MachineFigures
+from kernmodel.models.memory_ends import Ratio
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.what_if.runs import Ratio, Runs, runtime_ratio
+from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 from kernmodel.uncertainty import Interval, between
 from kernmodel.value_types import dataclass
 
