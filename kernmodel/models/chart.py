@@ -5,7 +5,7 @@ FLOP: an FMA counts 2. Every chart says which bytes its intensity means (`Roofli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
@@ -29,6 +29,14 @@ from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 ModelName = Literal["orm", "hierarchical", "carm", "irm", "adcarm"]
+TITLES: Mapping[ModelName, str] = {
+    "orm": "Original roofline",
+    "hierarchical": "Hierarchical roofline",
+    "carm": "Cache-aware roofline (CARM)",
+    "irm": "Integrated roofline (IRM)",
+    "adcarm": "Application-driven cache-aware roofline (adCARM)",
+}
+"""What a model is called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,11 @@ class ScalingPoint:
     single_core_cycles: float
     cycles_interval: Interval | None = None
 
+    @property
+    def least_cycles(self) -> float:
+        """The least that `cycles` may be."""
+        return self.cycles if self.cycles_interval is None else self.cycles_interval.low
+
 
 _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""

@@ -52,10 +52,7 @@ class Ratio(NamedTuple):
 
 def cycles_ratio(one: ScalingPoint, other: ScalingPoint, factor: float = 1.0) -> Ratio:
     """Times of one over those of the other, times a factor; 1 where neither takes any."""
-    ends = [
-        (point.cycles, point.cycles if point.cycles_interval is None else point.cycles_interval.low)
-        for point in (one, other)
-    ]
+    ends = [(point.cycles, point.least_cycles) for point in (one, other)]
     value, least = (mine * factor / its if its else math.inf if mine else 1.0 for mine, its in zip(*ends, strict=True))
     held = union((one.cycles_interval, other.cycles_interval))
     return Ratio(value, least) if held is None else Ratio(value, least, held.cause, held.assumed)

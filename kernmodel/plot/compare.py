@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.ecm import shown_times, stacks
-from kernmodel.plot.scaling import most_performance, performance
+from kernmodel.plot.scaling import performance
 from kernmodel.plot.terminal_lines import TextBar, bars_text
 from kernmodel.studies.scaling import rate_in
 from kernmodel.value_types import dataclass
@@ -58,7 +58,7 @@ def compared(answer: CompareAnswer, unit: str | None) -> dict[str, tuple[str, li
 
 
 def _compared(machine: str, answer: EcmAnswer, domain: ScalingPoint, rate: str) -> Compared:
-    core, most = performance(answer.prediction.cycles, rate, answer), most_performance(domain, rate, answer)
+    core, most = performance(answer.prediction.cycles, rate, answer), performance(domain.least_cycles, rate, answer)
     return Compared(machine, answer, core, performance(domain.cycles, rate, answer), most)
 
 

@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernmodel.models.chart import TITLES
 from kernmodel.plot import style
 from kernmodel.plot.placement import Board, Place, text_width
-from kernmodel.plot.roofline_chart import GIGA, TITLES, Chart, limits_of, most_of, roof_label
+from kernmodel.plot.roofline_chart import GIGA, Chart, limits_of, most_of, roof_label
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
-TITLES = {
-    "orm": "Original roofline",
-    "hierarchical": "Hierarchical roofline",
-    "carm": "Cache-aware roofline (CARM)",
-    "irm": "Integrated roofline (IRM)",
-    "adcarm": "Application-driven CARM (adCARM)",
-}
-"""Above the axes."""
 GIGA = 1e9
 _MOST_ROOFS = 10
 """Compute roofs that a chart has room for; the lowest are left out."""

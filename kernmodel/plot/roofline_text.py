@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.plot.roofline_chart import (
     GIGA,
-    TITLES,
     Chart,
     carm_charts_of,
     charts_of,

@@ -52,12 +52,6 @@ def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
     return convert_cycles(cycles, rate, answer.prediction.work) / GIGA if cycles else 0.0
 
 
-def most_performance(point: ScalingPoint, rate: str, answer: EcmAnswer) -> float:
-    """The most that performance may be, in 10⁹ of the rate."""
-    held = point.cycles_interval
-    return performance(point.cycles if held is None else held.low, rate, answer)
-
-
 def draw_curve(axes: Axes, curve: Curve, saturation: str = "saturation") -> None:
     """Line and markers, a ring at the saturation point of the first domain (`saturation` in the legend), and the
     interval above the line."""
@@ -146,7 +140,7 @@ def curve_of(
     cores = tuple(point.cores for point in points)
     values = tuple(performance(point.cycles, rate, answer) for point in points)
     unsure = any(point.cycles_interval for point in points)
-    most = tuple(most_performance(point, rate, answer) for point in points) if unsure else ()
+    most = tuple(performance(point.least_cycles, rate, answer) for point in points) if unsure else ()
     return Curve(label, cores, values, number, saturation, most)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
 from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.roofline import (
-    TITLES,
     chart_blocks,
     limit_of,
     rate_text,

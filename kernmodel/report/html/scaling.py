@@ -66,12 +66,11 @@ def _interval(name: str, points: Sequence[ScalingPoint], rate: str, work: Work, 
     if not any(point.cycles_interval for point in points):
         return
     tips = tuple(f"{count(one.cores, 'core')}\n{name}{performance_text(one, rate, work)}" for one in points)
-    ends = []
-    for point in points:
-        held = point.cycles_interval
-        cycles = (point.cycles, point.cycles) if held is None else (held.high, held.low)
-        ends.append((float(point.cores), *(convert_cycles(one, rate, work) for one in cycles)))
-    yield Series(f"{name}interval", tuple(ends), tips, "area", colour)
+    ends = tuple(
+        (float(one.cores), *(convert_cycles(cycles, rate, work) for cycles in (one.cycles, one.least_cycles)))
+        for one in points
+    )
+    yield Series(f"{name}interval", ends, tips, "area", colour)
 
 
 def _curve(

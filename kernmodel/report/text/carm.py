@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.report.layout import Blocks, Fields, fields, left, lines, right, table
 from kernmodel.report.number_text import decimal, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.mix import fp_name, memory_name
 from kernmodel.report.text.roofline import (
     FLOP,
-    TITLES,
     allowed_text,
     compute_section,
     intensity_text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Column, Fields, Line, Pair, fields, left, lines, right, table
 from kernmodel.report.number_text import prefixed, short
@@ -21,19 +22,10 @@ from kernmodel.uncertainty import with_interval
 from kernmodel.words import count
 
 if TYPE_CHECKING:
-    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, ModelName, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, Roofline
     from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
     from kernmodel.uncertainty import Interval
-
-TITLES: dict[ModelName, str] = {
-    "orm": "Original roofline",
-    "hierarchical": "Hierarchical roofline",
-    "carm": "Cache-aware roofline (CARM)",
-    "irm": "Integrated roofline (IRM)",
-    "adcarm": "Application-driven cache-aware roofline (adCARM)",
-}
-"""What a model is called."""
 
 _ROLES = {
     "peak": "peak of the machine",
