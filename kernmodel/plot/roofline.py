@@ -173,7 +173,9 @@ def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) 
                 label = one.level if not positions[1:] else None
                 axes.bar(position, 100 * value, 0.8, 100 * base, linewidth=0.6, label=label, **style.part(depth))
                 if value >= _SHOWN_SHARE:
-                    axes.text(position, 100 * (base + value / 2), f"{100 * value:.0f}", ha="center", va="center",
+                    held = one.impact_interval if offset else None
+                    text = f"{100 * value:.0f}" if held is None else f"{100 * held.low:.0f} to {100 * held.high:.0f}"
+                    axes.text(position, 100 * (base + value / 2), text, ha="center", va="center",
                               fontsize=style.TINY, bbox={"facecolor": "white", "pad": 0.8, "linewidth": 0})  # fmt: skip
                 base += value
     axes.set_xticks(positions, names, fontsize=style.SMALL)

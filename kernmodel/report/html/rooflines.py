@@ -13,8 +13,8 @@ from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.roofline import (
     chart_blocks,
     limit_of,
+    limiting_roof,
     rate_text,
-    roof_name,
     roof_text,
     share_of_roof,
     shares_section,
@@ -23,6 +23,7 @@ from kernmodel.report.text.roofline import (
     times_text,
 )
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import format_si
 from kernmodel.words import count
 
@@ -89,7 +90,7 @@ def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGE
     ]
     rooflines = [one for _, one in charted]
     series = [*_roofs(rooflines), *_points(charted, arrangement), *_steps(rooflines, arrangement.steps)]
-    bounds = [f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted if one.region]
+    bounds = [f"{who.name}: at most {limit_of(one)} by {limiting_roof(one)}" for who, one in charted if one.region]
     bounds += map(_step_text, arrangement.steps)
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(
@@ -219,7 +220,8 @@ def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
     known = len(impacts) == len(shares)
     parts = [f"{one.level} {one.share:.0%} of the bytes" for one in shares]
     if known:
-        parts = [f"{part}, {impact:.0%} of the time" for part, impact in zip(parts, impacts, strict=True)]
+        texts = (with_interval(one.impact or 0.0, one.impact_interval, "{:.0%}".format, cause=False) for one in shares)
+        parts = [f"{part}, {impact} of the time" for part, impact in zip(parts, texts, strict=True)]
     told = "; ".join(parts) + ("" if known else "; a bandwidth is not known, and so no impact is")
     bars = (bar("memory share", (one.share for one in shares)), *([bar("memory impact", impacts)] if known else []))
     return BarChart(

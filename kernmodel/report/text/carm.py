@@ -16,9 +16,9 @@ from kernmodel.report.text.roofline import (
     compute_section,
     intensity_text,
     limit_of,
+    limiting_roof,
     mark_text,
     rate_text,
-    roof_name,
     roof_text,
     shares_section,
     subject_fields,
@@ -118,8 +118,7 @@ def _side_by_side(findings: Findings) -> Blocks:
 
 
 def _bound(chart: Roofline) -> str:
-    roof = roof_name(chart.either(lambda one: one.bound_by))
-    return f"{limit_of(chart)}, by {roof}; region: {chart.either(lambda one: one.region)}"
+    return f"{limit_of(chart)}, by {limiting_roof(chart)}; region: {chart.either(lambda one: one.region)}"
 
 
 def _origins(findings: Findings) -> Blocks:

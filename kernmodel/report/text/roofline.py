@@ -61,7 +61,7 @@ def subject_fields(subject: Subject) -> tuple[Pair, ...]:
 
 def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
     """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
-    bound = f"at most {limit_of(chart, cause=True)}, by {roof_name(chart.either(lambda one: one.bound_by))}"
+    bound = f"at most {limit_of(chart, cause=True)}, by {limiting_roof(chart)}"
     headline = "  no bound: the intensity is not known" if chart.bound is None else f"  {bound}"
     known = bool(subject.iterations_per_second)
     region = chart.either(lambda one: one.region and _REGIONS[one.region])
@@ -112,6 +112,11 @@ def rate_text(value: float, interval: Interval | None, unit: str, *, cause: bool
 def roof_name(name: str | None) -> str:
     """A roof in a sentence."""
     return f"the roof of {name}" if name else "-"
+
+
+def limiting_roof(chart: Roofline) -> str:
+    """What gives the bound, in a sentence."""
+    return roof_name(chart.either(lambda one: one.bound_by))
 
 
 _REGIONS = {
