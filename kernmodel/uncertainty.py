@@ -35,6 +35,13 @@ class Interval:
         return Interval(min(ends), max(ends), self.cause, self.assumed)
 
 
+def between(values: Iterable[float], cause: str, assumed: str) -> Interval | None:
+    """The interval of a number that may be any of these; None where they differ too little to matter."""
+    given = tuple(values)
+    low, high = min(given), max(given)
+    return Interval(low, high, cause, assumed) if high - low > MATTERS * abs(high) else None
+
+
 def union(intervals: Iterable[Interval | None]) -> Interval | None:
     """One interval that holds all of these, causes and assumptions named once each; None without any."""
     given = [interval for interval in intervals if interval is not None]
@@ -51,3 +58,23 @@ def union(intervals: Iterable[Interval | None]) -> Interval | None:
 def _named_once(texts: Iterable[str]) -> str:
     """These texts in one, those that stand in several of them once."""
     return "; ".join(dict.fromkeys(part for text in texts for part in text.split("; ")))
+
+
+def with_interval(value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True) -> str:
+    """A number with the interval in which it lies, if it has one: `6.1 cy/CL (5.5 to 6.1: array alignment)`.
+
+    Ends that are written alike, and as the number is, stand for no interval.
+
+    Args:
+        shown: how one number is written; a unit that all three have stands once.
+        cause: whether to say what it depends on, for which tables have no room.
+    """
+    if interval is None:
+        return shown(value)
+    number, low, high = (shown(each) for each in (value, interval.low, interval.high))
+    if number == low == high:  # no two ends to tell apart
+        return number
+    units = {text.partition(" ")[2] for text in (number, low, high)}
+    if len(units) == 1:
+        low, high = (text.partition(" ")[0] for text in (low, high))
+    return f"{number} ({low} to {high}{f': {interval.cause}' if cause else ''})"

@@ -7,7 +7,6 @@ pint. A test holds the table against pint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -84,12 +83,6 @@ def format_bytes(value: float) -> str:
         if abs(value) >= _KIBI**power:
             return f"{value / _KIBI**power:.4g} {unit}"
     return f"{value:.4g} B"
-
-
-def first_names(names: Sequence[str], most: int) -> str:
-    """At most so many of the names, and how many there are besides ("a, b and 3 more")."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def format_share(share: float) -> str:

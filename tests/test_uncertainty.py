@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from kernmodel.report.json.document import interval_json
-from kernmodel.report.number_text import decimal, prefixed, with_interval
-from kernmodel.uncertainty import Interval, union
+from kernmodel.report.number_text import decimal, prefixed
+from kernmodel.uncertainty import Interval, union, with_interval
 
 ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")
 
@@ -22,6 +22,12 @@ def test_a_unit_that_all_ends_have_stands_once() -> None:
     rates = Interval(9.9e8, 1.2e9, "array alignment", "")
     shown = with_interval(1e9, rates, lambda value: prefixed(value, "It/s"), cause=False)
     assert shown == "1.000 GIt/s (990.0 MIt/s to 1.200 GIt/s)"
+
+
+def test_ends_that_print_the_same_are_one_number() -> None:
+    narrow = Interval(26.279, 26.281, "the address of the loop", "a multiple of 64")
+    assert with_interval(26.28, narrow, lambda value: f"{value:.2f} cy/CL") == "26.28 cy/CL"
+    assert with_interval(26.3, narrow, lambda value: f"{value:.2f}", cause=False) == "26.30 (26.28 to 26.28)"
 
 
 def test_json_of_a_number_with_an_interval() -> None:

@@ -326,6 +326,10 @@ _simulation_options = together(
     click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
     click.option("--seed", type=types.Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."),
 )
+varied_options = together(
+    cache_options("auto", "lc", "sim"), time_unit_option, asm_option, loop_options, classic_option
+)
+"""Of predictions whose machine or code varies: the options of code that do not vary themselves, and how it is told."""
 
 
 def plot_option(what: str) -> Decorator[Any]:

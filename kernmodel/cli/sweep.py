@@ -45,11 +45,7 @@ _MANY = 10_000_000
     metavar="PATH=VALUES",
     help="Values of a figure of the machine: 1MiB,2MiB, x0.5,x2, +10%, 256KiB-4MiB:5log.",
 )
-@options.cache_options("auto", "lc", "sim")
-@options.time_unit_option
-@options.asm_option
-@options.loop_options
-@options.classic_option
+@options.varied_options
 @click.option("--jobs", type=types.Count(min=1), metavar="N", help="Processes.  [default: all processors]")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")
 @click.option("--resume", metavar="FILE", type=click.Path(), help="Go on with this .jsonl file; begin it if need be.")

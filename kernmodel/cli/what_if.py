@@ -88,11 +88,7 @@ _STEP = types.Parsed("step", _step)
     metavar="N",
     help="Cores that run the kernel.",
 )
-@options.cache_options("auto", "lc", "sim")
-@options.time_unit_option
-@options.asm_option
-@options.loop_options
-@options.classic_option
+@options.varied_options
 @options.plot_option("--sensitivity")
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)

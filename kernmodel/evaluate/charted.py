@@ -134,9 +134,11 @@ _ABOVE_PERCENT = 110.0
 def _above(charts: Sequence[Roofline], path: str) -> Iterator[Note]:
     """A warning of measurements that a roof does not allow: rows in another unit, or roofs of another machine."""
     for mark in dict.fromkeys(mark for chart in charts for mark in chart.measured):
-        if mark.percent_of_roof > _ABOVE_PERCENT:
+        held = mark.percent_interval
+        percent = mark.percent_of_roof if held is None else held.low
+        if percent > _ABOVE_PERCENT:
             text = (
-                f"{path}:{mark.line}: {mark.name} was measured at {mark.percent_of_roof:.4g} % of what {mark.roof} "
+                f"{path}:{mark.line}: {mark.name} was measured at {percent:.4g} % of what {mark.roof} "
                 "allows: see whether rate and bytes (of one source iteration) are those of this machine and these cores"
             )
             yield Note("measured-above-roof", text)
@@ -188,11 +190,23 @@ def _mark(chart: Roofline, row: Row, rate: float, flops: float) -> MeasuredMark 
     if row.memory_bytes and memory is not None and chart.model in ("orm", "hierarchical", "irm"):
         intensity = flops / row.memory_bytes
         highest = max((roof.flop_per_second for roof in chart.compute_roofs), default=float("inf"))
-        roof = min(intensity * memory.bytes_per_second, highest)
-        return MeasuredMark(row.kernel, MEMORY, intensity, rate, MEMORY, roof, row.line, by_bytes=True)
+
+        def allowed(bandwidth: float) -> float:
+            return min(intensity * bandwidth, highest)
+
+        held, roof = memory.bytes_per_second_interval, allowed(memory.bytes_per_second)
+        interval = None if held is None else held.map(allowed)
+        return MeasuredMark(row.kernel, MEMORY, intensity, rate, MEMORY, roof, row.line, True, interval)
     limiting = chart.limiting_point
     if limiting is None or not limiting.intensity or not chart.bound:
         return None
     return MeasuredMark(
-        row.kernel, limiting.level, limiting.intensity, rate, chart.bound_by or "", chart.bound, row.line
+        row.kernel,
+        limiting.level,
+        limiting.intensity,
+        rate,
+        chart.bound_by or "",
+        chart.bound,
+        row.line,
+        roof_flop_per_second_interval=chart.bound_interval,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernmodel.models.ecm import EcmPrediction
+from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 OURS = "kernmodel"
@@ -67,7 +68,8 @@ class JudgedPoint:
     """A measurement beside its prediction.
 
     Attributes:
-        measured, predicted: cycles per unit of work, of all cores together.
+        measured, predicted: cycles per unit of work, of all cores together; predicted_interval: between which values
+            the latter lies where it is not known.
         peers: predictions of other models, in the same unit.
         prediction: of one core.
         residence: where the arrays lie by their total size ("L2", "edge L2/L3", "L3", "edge L3/Mem", "Mem").
@@ -83,6 +85,7 @@ class JudgedPoint:
     residence: str
     share: str
     moved: Mapping[str, float]
+    predicted_interval: Interval | None = None
 
     @property
     def error_percent(self) -> float:

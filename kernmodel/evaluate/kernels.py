@@ -135,15 +135,16 @@ def judged_point(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:
     """
     prediction, work = answer.prediction, answer.prediction.work
     refuse_unknown(prediction, answer.machine, "the error of a prediction")
-    scaled = {one.cores: one.cycles for one in answer.scaling}
-    cycles = scaled[point.cores] if point.cores > 1 else prediction.cycles
+    scaled = {one.cores: one for one in answer.scaling}
+    found = scaled[point.cores] if point.cores > 1 else prediction
 
     per_line = answer.machine.line_bytes / answer.traffic.iterations_per_unit
     moved = {path.path: (path.loads + path.stores + path.clean_victims) * per_line for path in answer.traffic.paths}
     return JudgedPoint(
         point=point,
         measured=in_cycles(point.measured, point.unit, work),
-        predicted=cycles,
+        predicted=found.cycles,
+        predicted_interval=found.cycles_interval,
         peers={name: in_cycles(value, point.unit, work) for name, value in point.peers.items()},
         prediction=prediction,
         residence=_residence(answer),

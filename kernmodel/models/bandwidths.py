@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 MEMORY = "Mem"
+FEW_CORES = "few-cores-bandwidth"
+"""Code of the note that streams of memory were measured on fewer cores than draw on it."""
 
 Origin = Literal["measured", "derived", "interpolated"]
 
@@ -145,27 +149,73 @@ def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[flo
     """The bandwidth of a series for so many cores, its origin, and how it was found in words.
 
     Between measured counts it is interpolated. Caches scale with the cores beyond them; memory scales with the ccNUMA
-    domains that are full, holds its last figure within one, and its first for fewer cores.
+    domains that are full, holds its last figure within one, and its first for fewer cores. Several cores draw no more
+    from a cache than each does alone: where their streams seem to, the caches within have served a part, since all of
+    them together hold more.
     """
+    made = _at_cores(machine, series, cores)
+    if series.level in (MEMORY, machine.levels[0].name) or series.cores[0] != 1:
+        return made
+    most = cores * series.bytes_per_second[0]
+    how = f", {cores} times that of one core, since the caches within serve a part of what all draw"
+    return made if made[0] <= most else (most, "derived", how)
+
+
+def _at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, Origin, str]:
+    """The same, whoever serves the streams of several cores."""
     found = dict(zip(series.cores, series.bytes_per_second, strict=True))
     if cores in found:
         return found[cores], "measured", ""
     first, last = series.cores[0], series.cores[-1]
     if first < cores < last:
-        low = max(count for count in found if count < cores)
-        high = min(count for count in found if count > cores)
+        low = max(one for one in found if one < cores)
+        high = min(one for one in found if one > cores)
         value = found[low] + (found[high] - found[low]) * (cores - low) / (high - low)
         return value, "interpolated", f", interpolated between {low} and {high} cores"
     if series.level != MEMORY:
         nearest = first if cores < first else last
-        return found[nearest] / nearest * cores, "derived", f", in proportion from {nearest} cores"
+        return found[nearest] / nearest * cores, "derived", f", in proportion from {count(nearest, 'core')}"
     block = max(last, machine.topology.cores_per_numa_domain)
     if cores <= block:
         nearest = first if cores < first else last
-        return found[nearest], "derived", f", as with {nearest} core{'s' if nearest > 1 else ''}"
+        return found[nearest], "derived", f", as with {count(nearest, 'core')}"
     full, rest = divmod(cores, block)
     value = full * at_cores(machine, series, block)[0] + (at_cores(machine, series, rest)[0] if rest else 0.0)
     return value, "derived", f", {cores / block:g} times that of {block} cores"
+
+
+def not_drawn(measured: int) -> tuple[str, str]:
+    """What is not known where memory was measured on so many cores of a domain and more draw on it, and what is taken
+    for it: cause and assumption of an interval."""
+    few = count(measured, "core")
+    return f"what more than {few} of a domain draw from memory", f"no more than {few} did"
+
+
+def most_drawn(machine: Machine, cores: int) -> tuple[Machine, int] | None:
+    """The machine if so many cores drew the most from memory that is possible, where streams were measured on fewer of
+    a domain: these go on in proportion to the fewest cores, as if none shared its bandwidth with others. And on how
+    many cores they were measured. None where all were measured on as many.
+    """
+    used = min(cores, machine.topology.cores_per_numa_domain)
+    few = [one.cores[-1] for one in machine.bandwidths if _lacks(machine, one, cores)]
+    if not few:
+        return None
+    series = tuple(_in_proportion(one, used) if _lacks(machine, one, cores) else one for one in machine.bandwidths)
+    return replace(machine, bandwidths=series), min(few)
+
+
+def _lacks(machine: Machine, series: BandwidthSeries, cores: int) -> bool:
+    """Whether streams of memory were measured on fewer cores of a domain than so many use of it."""
+    used = min(cores, machine.topology.cores_per_numa_domain)
+    return series.level == MEMORY and series.threads_per_core == 1 and series.cores[-1] < used
+
+
+def _in_proportion(series: BandwidthSeries, cores: int) -> BandwidthSeries:
+    """The series up to so many cores, each of which draws what each of the fewest does."""
+    more = range(series.cores[-1] + 1, cores + 1)
+    alone = series.bytes_per_second[0] / series.cores[0]
+    values = (max(series.bytes_per_second[-1], number * alone) for number in more)
+    return replace(series, cores=(*series.cores, *more), bytes_per_second=(*series.bytes_per_second, *values))
 
 
 def few_cores_notes(machine: Machine, found: MemoryBandwidth | None, cores: int) -> Iterator[Note]:
@@ -181,15 +231,15 @@ def few_cores_notes(machine: Machine, found: MemoryBandwidth | None, cores: int)
             "cores of a domain: what more of them draw, and how many saturate it, is not known; they are taken to draw "
             "no more"
         )
-        yield Note("few-cores-bandwidth", text)
+        yield Note(FEW_CORES, text)
 
 
 def fewer_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> int | None:
     """On how many cores the streams of a bandwidth of memory were measured, where these are fewer than so many of a
     domain: what these draw is then known to be no less than that bandwidth, and nothing else. None where they are not.
     """
-    measured = _series(machine, found).cores[-1]
-    return measured if measured < min(cores, machine.topology.cores_per_numa_domain) else None
+    series = _series(machine, found)
+    return series.cores[-1] if _lacks(machine, series, cores) else None
 
 
 def drawn_share(machine: Machine, found: MemoryBandwidth, cores: int) -> float:

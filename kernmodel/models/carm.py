@@ -37,6 +37,7 @@ from kernmodel.models.chart import (
     path_bytes,
     peak_roofs,
 )
+from kernmodel.models.memory_ends import shares_of_both
 
 ALL = "all floating-point instructions"
 """The roof of all operations of a kernel together."""
@@ -284,7 +285,7 @@ def _unknown_work(case: Case) -> tuple[Note, ...]:
 
 def memory_shares(case: Case) -> tuple[LevelShare, ...]:
     """Memory share MS^y = β^y/β (equation 6) and memory impact MI^y = (β^y/B^y) / Σ_m (β_m/B_m) (equation 7), innermost
-    first.
+    first; with intervals where more cores draw from memory than were measured.
 
     β^y is `served_bytes`; B^y the bandwidth scaled by the kernel's mix (equation 1), which all levels are taken to
     share (section 4.3); without a mix that of the cache-aware model.
@@ -293,6 +294,10 @@ def memory_shares(case: Case) -> tuple[LevelShare, ...]:
         InputError: the case has no traffic.
         MachineError: as `memory_ceiling`.
     """
+    return shares_of_both(_memory_shares, case)
+
+
+def _memory_shares(case: Case) -> tuple[LevelShare, ...]:
     ceilings = scaled_bandwidths(case) if case.mix is not None else _best(case)
     return level_shares(served_bytes(case), {level: one.bytes_per_second if one else None for level, one in ceilings})
 

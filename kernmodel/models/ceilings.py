@@ -24,6 +24,7 @@ from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath
 from kernmodel.models.bandwidths import MEMORY, Origin, at_cores, nearest_bandwidth, with_cores
 from kernmodel.traffic.model import PathLines
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 Ratio = Literal["loads", "2:1", "1:1", "stores"]
 
@@ -109,13 +110,13 @@ def joint_performance(
     """
     rows: list[tuple[InstructionData, float]] = []
     flops, widest_register = 0.0, 0
-    for kind, count in counts:
+    for kind, number in counts:
         row = _fp_row(table, kind) if kind.flops else None
         if kind.flops and row is None:
             return None
-        if row is not None and count > 0:
-            rows.append((row, count))
-            flops += kind.flops * count
+        if row is not None and number > 0:
+            rows.append((row, number))
+            flops += kind.flops * number
             widest_register = max(widest_register, register_bytes(kind))
     closed = parameters.closed_by_widest if isa_of(parameters.isa).vector_bytes[:1] == (widest_register,) else None
     return flops / _cycles(rows, parameters, closed) * machine.clock_hz * cores if rows else None
@@ -165,7 +166,7 @@ def _measured_peak(machine: Machine, kind: FpClass, cores: int) -> ComputeCeilin
     if peak.cores == cores:
         return ComputeCeiling(kind, peak.flop_per_second, "measured", source)
     value = peak.flop_per_second / peak.cores * cores
-    on = f"{peak.cores} core{'s' if peak.cores > 1 else ''}"
+    on = count(peak.cores, "core")
     return ComputeCeiling(kind, value, "derived", f"{source}; measured on {on}, taken in proportion")
 
 
@@ -181,12 +182,12 @@ def _cycles(rows: Iterable[tuple[InstructionData, float]], parameters: Parameter
     """
     uses: list[PortUse] = []
     measured = slots = 0.0
-    for row, count in rows:
+    for row, number in rows:
         for use in row.ports:
             ports = tuple(port for port in use.ports if port != closed) or use.ports
-            uses.append(PortUse(ports, use.cycles * count))
-        measured += (row.throughput or 0.0) * count
-        slots += (row.front_end.retire_slots if row.front_end else row.uops) * count
+            uses.append(PortUse(ports, use.cycles * number))
+        measured += (row.throughput or 0.0) * number
+        slots += (row.front_end.retire_slots if row.front_end else row.uops) * number
     return max(optimal_bound(uses)[0], measured, slots / parameters.issue_width)
 
 
@@ -532,15 +533,8 @@ def _comes_from(flow: PathLines) -> bool:
 
 def _measured_cache(machine: Machine, path: TransferPath, flow: PathLines, cores: int) -> MemoryCeiling:
     """The same of a cache. Streams are counted by what they load and store: what they push into a victim cache comes
-    on top, for them as for the kernel. Several cores draw no more than each does alone: where their streams seem to,
-    the caches within have served a part, since all of them together hold more."""
+    on top, for them as for the kernel."""
     made = _measured_path(machine, path, flow, cores)
-    alone = _measured_path(machine, path, flow, 1)
-    if made.bytes_per_second > cores * alone.bytes_per_second:
-        source = (
-            f"{alone.source}; {cores} times that of one core, since the caches within serve a part of what all draw"
-        )
-        made = replace(made, bytes_per_second=cores * alone.bytes_per_second, origin="derived", source=source)
     counted = flow.loads + flow.stores
     return replace(made, bytes_per_second=made.bytes_per_second * sum(flow) / counted)
 

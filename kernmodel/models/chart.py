@@ -5,7 +5,7 @@ FLOP: an FMA counts 2. Every chart says which bytes its intensity means (`Roofli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
@@ -25,9 +25,18 @@ from kernmodel.models.ceilings import (
     widest,
 )
 from kernmodel.traffic.model import Traffic
+from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 ModelName = Literal["orm", "hierarchical", "carm", "irm", "adcarm"]
+TITLES: Mapping[ModelName, str] = {
+    "orm": "Original roofline",
+    "hierarchical": "Hierarchical roofline",
+    "carm": "Cache-aware roofline (CARM)",
+    "irm": "Integrated roofline (IRM)",
+    "adcarm": "Application-driven cache-aware roofline (adCARM)",
+}
+"""What a model is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class MemoryRoof:
     origin: str
     scaled: bool = False
     basis: Origin = "measured"
+    bytes_per_second_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,7 @@ class Point:
     flop_per_second: float
     predicted: bool = True
     above_roof: str | None = None
+    flop_per_second_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,8 @@ class MeasuredMark:
         level: at whose intensity it stands, empty where the model has one for all.
         intensity: FLOP/B of the bytes that the model means, `by_bytes`: that were measured, else of the kernel.
         flop_per_second: measured, of all cores.
-        roof: name of the roof above it; roof_flop_per_second: what that allows at this intensity.
+        roof: name of the roof above it; roof_flop_per_second: what that allows at this intensity, with the interval of
+            that.
     """
 
     name: str
@@ -100,11 +112,21 @@ class MeasuredMark:
     roof_flop_per_second: float
     line: int
     by_bytes: bool = False
+    roof_flop_per_second_interval: Interval | None = None
 
     @property
     def percent_of_roof(self) -> float:
         """What was measured of what the roof allows."""
-        return 100 * self.flop_per_second / self.roof_flop_per_second
+        return self._percent(self.roof_flop_per_second)
+
+    @property
+    def percent_interval(self) -> Interval | None:
+        """The interval of that."""
+        held = self.roof_flop_per_second_interval
+        return None if held is None else held.map(self._percent)
+
+    def _percent(self, roof: float) -> float:
+        return 100 * self.flop_per_second / roof
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +150,9 @@ class Roofline:
         iterations_per_second: what the bound is in source iterations; it has a meaning without floating-point work too.
         measured: what was measured of the kernel.
         unknown: levels of which no bandwidth is known: they have no roof, and the bound is at most what is said.
+        bound_interval, iterations_per_second_interval: between which values these lie where more cores draw from memory
+            than its streams were measured on; the numbers take them to draw no more.
+        most: the same chart if they draw the most that is possible, None where that is no other.
     """
 
     model: ModelName
@@ -146,6 +171,15 @@ class Roofline:
     memory_until: float | None = None
     measured: tuple[MeasuredMark, ...] = ()
     unknown: tuple[str, ...] = ()
+    bound_interval: Interval | None = None
+    iterations_per_second_interval: Interval | None = None
+    most: Roofline | None = None
+
+    def either(self, said: Callable[[Roofline], str | None], word: str = " or ") -> str:
+        """What the chart says of itself, and what it says where the cores draw the most from memory, if that differs
+        ("Mem or L3"); empty where it says nothing."""
+        ends = (self,) if self.most is None else (self, self.most)
+        return word.join(dict.fromkeys(text for one in ends if (text := said(one)) is not None))
 
     @property
     def limiting_point(self) -> Point | None:
@@ -157,7 +191,8 @@ class Roofline:
 class LevelShare:
     """Memory share and memory impact of one level (equations 6 and 7): β^y in bytes per iteration, B^y in bytes/s.
 
-    A bandwidth that is not known is None, and so are all impacts where such a level serves bytes.
+    A bandwidth that is not known is None, and so are all impacts where such a level serves bytes. Intervals as of
+    roofs.
     """
 
     level: str
@@ -165,6 +200,8 @@ class LevelShare:
     bandwidth: float | None
     share: float
     impact: float | None
+    bandwidth_interval: Interval | None = None
+    impact_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +216,7 @@ class Case:
         incore: its in-core analysis, for the roofs of its own throughput and dependencies; None: not drawn.
         mix: its instruction mix; adcarm needs it. The others take bytes and precision from it where it is given.
         performance: FLOP/s predicted for `cores` cores (by the ECM model); None: the model's own bound is the point.
+        performance_interval: between which values that lies where it is not known.
         mask_utilization: η of equation 4, the share of lanes that masked instructions compute.
         source_precisions: of the operations of the source, for the peaks where no mix tells them.
         overlap: cycles of a source iteration by which chains of several rows overlap, as in the prediction.
@@ -196,6 +234,7 @@ class Case:
     mask_utilization: float = 1.0
     source_precisions: tuple[Precision, ...] = ()
     overlap: float = 0.0
+    performance_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +579,7 @@ def _point(case: Case, flops: float, reached: float, limiting: _Limiting, comput
         flop_per_second=reached,
         predicted=bool(flops) and case.performance is not None,
         above_roof=_exceeded((*limits, *computing), flops, reached),
+        flop_per_second_interval=case.performance_interval if flops else None,
     )
 
 

@@ -31,6 +31,7 @@ from kernmodel.models.bandwidths import (
     drawn_share,
     fewer_cores,
     next_utilization,
+    not_drawn,
     penalties,
     with_cores,
 )
@@ -49,7 +50,7 @@ from kernmodel.models.transfers import (
 )
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
-from kernmodel.uncertainty import MATTERS, Interval, union
+from kernmodel.uncertainty import Interval, between, union
 from kernmodel.units import Work, format_bytes
 from kernmodel.value_types import dataclass
 
@@ -213,6 +214,11 @@ class ScalingPoint:
     single_core_cycles: float
     cycles_interval: Interval | None = None
 
+    @property
+    def least_cycles(self) -> float:
+        """The least that `cycles` may be."""
+        return self.cycles if self.cycles_interval is None else self.cycles_interval.low
+
 
 _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
@@ -297,8 +303,7 @@ def interval_of(predictions: Sequence[EcmPrediction], cause: str, assumed: str) 
     Args:
         cause: what they differ in; assumed: what is taken for it. Named where T_ECM differs enough to matter.
     """
-    low, high = min(one.cycles for one in predictions), max(one.cycles for one in predictions)
-    found = Interval(low, high, cause, assumed) if high - low > MATTERS * high else None
+    found = between((one.cycles for one in predictions), cause, assumed)
     return union((found, *(one.cycles_interval for one in predictions)))
 
 
@@ -643,9 +648,7 @@ def _unmeasured_interval(
     if measured is None:
         return None
     least = 1 / together({n: n / one.cycles for n, one in single.items()}, counts, spread)
-    few = f"{measured} core{'s' if measured > 1 else ''}"
-    cause, assumed = f"what more than {few} of a domain draw from memory", f"no more than {few} did"
-    return Interval(min(least, cycles), cycles, cause, assumed)
+    return Interval(min(least, cycles), cycles, *not_drawn(measured))
 
 
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
@@ -670,7 +673,7 @@ def _overdrawn(
     bandwidth = one.transfers[-1].bandwidth
     if len(counts) == 1 or bandwidth is None or one.textbook or counts != SPREAD.by_domain(machine, cores):
         return 0.0  # streams were measured on domains that are filled one after the other
-    occupied = sum(rates[count] * single[count].memory_cycles for count in counts)
+    occupied = sum(rates[active] * single[active].memory_cycles for active in counts)
     return occupied * bandwidth.bytes_per_second / with_cores(machine, bandwidth, cores)[0]
 
 
@@ -683,8 +686,8 @@ def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) 
         rates: of a domain, by its active cores; counts: active cores of each domain.
     """
     if spread.schedule != "dynamic":
-        return sum(counts) * min(rates[count] / count for count in counts)
-    return sum(rates[count] for count in counts)
+        return sum(counts) * min(rates[active] / active for active in counts)
+    return sum(rates[active] for active in counts)
 
 
 def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:

@@ -6,17 +6,19 @@ is computed by the study of it and handed in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.incore.model import InCore
-from kernmodel.models.carm import cache_aware, memory_shares, tells_served
+from kernmodel.models.carm import memory_shares, tells_served
 from kernmodel.models.ceilings import compute_ceiling, widest_access
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
+from kernmodel.models.memory_ends import interval_of
 from kernmodel.models.roofline import roofline
 from kernmodel.traffic.model import Traffic
+from kernmodel.uncertainty import Interval, with_interval
 from kernmodel.units import format_si
 from kernmodel.value_types import dataclass
 
@@ -36,6 +38,8 @@ class WhatIf:
         gain: bound over before. All three are of the cores of the chart; those of ECM are of one of them.
         gain_of_all: of ECM, the same for all these cores, which share memory bandwidth; else None.
         roofline: the chart of the changed kernel, its point at the model's bound; None where ECM predicts it.
+        before_interval, bound_interval, gain_interval, gain_of_all_interval: where more cores draw from memory than
+            were measured, with the same drawn before and after.
     """
 
     name: str
@@ -47,6 +51,10 @@ class WhatIf:
     gain: float
     gain_of_all: float | None
     roofline: Roofline | None
+    before_interval: Interval | None = None
+    bound_interval: Interval | None = None
+    gain_interval: Interval | None = None
+    gain_of_all_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,7 @@ class Findings:
             (the paper, section 5.1); None where no other level serves anything.
         added: FLOP/s (iterations/s without floating-point work) if the times that the levels need for what they serve
             add up, as equation 7 counts them, and computing overlaps; None where the traffic is not known. The bound
-            lets them overlap.
+            lets them overlap. added_interval: as of charts.
         what_ifs: largest gain first.
         sentences: the same for people.
     """
@@ -72,6 +80,7 @@ class Findings:
     added: float | None
     what_ifs: tuple[WhatIf, ...]
     sentences: tuple[str, ...]
+    added_interval: Interval | None = None
 
 
 def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf] = ()) -> Findings:
@@ -86,16 +95,18 @@ def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf
     found = roofline(model, case)
     shares = memory_shares(case) if tells_served(case) else ()
     level = worst_level(shares)
+    beside = roofline("carm", case)
     if found.bound is None:
-        return Findings(found, cache_aware(case), shares, level, None, (), _of_levels(shares, level))
+        return Findings(found, beside, shares, level, None, (), _of_levels(shares, level))
     what_ifs = tuple(sorted((*changes(case, model), *blockings), key=lambda one: -one.gain))
-    added = _added(found, case, shares) if shares and shares[0].impact is not None else None
+    added = _added(found, case, shares) if shares and shares[0].impact is not None else (None, None)
     return Findings(
         roofline=found,
-        beside=cache_aware(case),
+        beside=beside,
         shares=shares,
         level=level,
-        added=added,
+        added=added[0],
+        added_interval=added[1],
         what_ifs=what_ifs,
         sentences=_sentences(found, case, shares, level, what_ifs),
     )
@@ -192,7 +203,7 @@ def _code_change(name: str, change: str, case: Case, model: ModelName, changed: 
     """A change to the code: both sides without the roofs of the throughput of the present code."""
     before = replace(case, performance=None, incore=_dependency_only(case.incore))
     after = replace(changed, performance=None, incore=before.incore)
-    return _compared(name, change, roofline(model, before), roofline(model, after))
+    return _compared(name, change, model, before, after)
 
 
 def _dependency_only(incore: InCore | None) -> InCore | None:
@@ -201,14 +212,39 @@ def _dependency_only(incore: InCore | None) -> InCore | None:
     return replace(incore, throughput=0.0, prediction=0.0, bound_by="dependency")
 
 
-def _compared(name: str, change: str, before: Roofline, after: Roofline) -> WhatIf:
-    gain = after.iterations_per_second / before.iterations_per_second
-    return WhatIf(name, change, after.model, after.bound_by or "", _rate(before), _rate(after), gain, None, after)
+def _compared(name: str, change: str, model: ModelName, before: Case, after: Case) -> WhatIf:
+    old, new = roofline(model, before), roofline(model, after)
+
+    def gain(old: Roofline, new: Roofline) -> float:
+        return new.iterations_per_second / old.iterations_per_second
+
+    return WhatIf(
+        name=name,
+        change=change,
+        model=model,
+        bound_by=new.bound_by or "",
+        before=_rate(old),
+        bound=_rate(new),
+        gain=gain(old, new),
+        gain_of_all=None,
+        roofline=new,
+        before_interval=_rate_interval(old),
+        bound_interval=_rate_interval(new),
+        gain_interval=interval_of(before, gain(old, new), gain(old.most or old, new.most or new)),
+    )
 
 
 def _rate(found: Roofline) -> float:
     """FLOP/s, or iterations/s of a kernel without floating-point work."""
     return found.bound or found.iterations_per_second
+
+
+def _bound_by(found: Roofline) -> str:
+    return found.either(lambda chart: chart.bound_by)
+
+
+def _rate_interval(found: Roofline) -> Interval | None:
+    return found.bound_interval if found.bound else found.iterations_per_second_interval
 
 
 def _streaming(case: Case) -> WhatIf | None:
@@ -219,10 +255,10 @@ def _streaming(case: Case) -> WhatIf | None:
     allocated = traffic.paths[-1].write_allocates * (1 - (traffic.evasion.share if traffic.evasion else 0.0))
     if not allocated:
         return None
-    changed = replace(case, traffic=_streamed(traffic, allocated), performance=None)
+    before = replace(case, performance=None)
+    changed = replace(before, traffic=_streamed(traffic, allocated))
     change = f"stores write lines past the caches that they load only to write them, {allocated:.3g} per unit of work"
-    before = roofline("hierarchical", replace(case, performance=None))
-    return _compared("streaming stores", change, before, roofline("hierarchical", changed))
+    return _compared("streaming stores", change, "hierarchical", before, changed)
 
 
 def _streamed(traffic: Traffic, lines: float) -> Traffic:
@@ -237,10 +273,17 @@ def _streamed(traffic: Traffic, lines: float) -> Traffic:
     return replace(traffic, paths=tuple(paths), stores="nt")
 
 
-def _added(found: Roofline, case: Case, shares: Iterable[LevelShare]) -> float:
-    seconds = sum(one.bytes_served / one.bandwidth for one in shares if one.bandwidth is not None)
-    rate = min(found.iterations_per_second, 1 / seconds) if seconds else found.iterations_per_second
-    return rate * (demand(case).flops or 1.0)
+def _added(found: Roofline, case: Case, shares: Sequence[LevelShare]) -> tuple[float, Interval | None]:
+    """The bound if the times of the levels add up, and its interval."""
+
+    def rate(chart: Roofline, bandwidth: Callable[[LevelShare], float | None]) -> float:
+        seconds = sum(one.bytes_served / width for one in shares if (width := bandwidth(one)) is not None)
+        least = min(chart.iterations_per_second, 1 / seconds) if seconds else chart.iterations_per_second
+        return least * (demand(case).flops or 1.0)
+
+    least = rate(found, lambda one: one.bandwidth)
+    most = rate(found.most or found, lambda one: held.high if (held := one.bandwidth_interval) else one.bandwidth)
+    return least, interval_of(case, least, most)
 
 
 def _sentences(
@@ -251,22 +294,29 @@ def _sentences(
     what_ifs: tuple[WhatIf, ...],
 ) -> tuple[str, ...]:
     unit = "FLOP/s" if found.bound else "It/s"
-    limit = format_si(found.bound or found.iterations_per_second, unit)
-    lines = [f"{_REGIONS[found.region or 'memory']} At most {limit}, by {_roof(found.bound_by)}."]
-    if found.above or found.below:
-        around = [f"above it {_roof(found.above)}"] if found.above else []
-        around += [f"below it {_roof(found.below)}"] if found.below else []
+
+    def rate(value: float, interval: Interval | None, *, cause: bool = False) -> str:
+        return with_interval(value, interval, lambda one: format_si(one, unit), cause=cause)
+
+    limit = rate(_rate(found), _rate_interval(found), cause=True)
+    region = found.either(lambda chart: _REGIONS[chart.region or "memory"], " Or, with the most from memory: ")
+    lines = [f"{region} At most {limit}, by {_roof(_bound_by(found))}."]
+    near = {"above": found.either(lambda chart: chart.above), "below": found.either(lambda chart: chart.below)}
+    around = [f"{side} it {_roof(names)}" for side, names in near.items() if names]
+    if around:
         lines.append(f"Next to the point: {', '.join(around)}.")
     lines += _of_levels(shares, level)
     if found.unknown:
         lines.append(f"What {', '.join(found.unknown)} allows is not known: the machine file has no bandwidth of it.")
-    for one in [one for one in what_ifs if one.gain >= _NOTABLE]:
-        of_all = "" if one.gain_of_all is None else f" ({one.gain_of_all:.2f} times on all cores)"
-        by = f"of one core, as ECM predicts{of_all}" if one.roofline is None else f"by {_roof(one.bound_by)}"
-        effect = f"{one.gain:.2f} times, {format_si(one.bound, unit)} {by}"
+    for one in [one for one in what_ifs if _most_gain(one) >= _NOTABLE]:
+        all_cores = with_interval(one.gain_of_all or 0.0, one.gain_of_all_interval, "{:.2f}".format, cause=False)
+        of_all = "" if one.gain_of_all is None else f" ({all_cores} times on all cores)"
+        by = f"of one core, as ECM predicts{of_all}" if one.roofline is None else f"by {_roof(_bound_by(one.roofline))}"
+        gain = with_interval(one.gain, one.gain_interval, "{:.2f}".format, cause=False)
+        effect = f"{gain} times, {rate(one.bound, one.bound_interval)} {by}"
         chart = "" if one.model in (found.model, "ECM") else f" ({one.model})"
         lines.append(f"{one.name[0].upper()}{one.name[1:]}: {effect}{chart}; {one.change}.")
-    idle = [one.name for one in what_ifs if one.gain < _NOTABLE]
+    idle = [one.name for one in what_ifs if _most_gain(one) < _NOTABLE]
     if idle:
         lines.append(f"No gain by {', '.join(idle)}.")
     return tuple(lines)
@@ -279,13 +329,21 @@ def _of_levels(shares: Sequence[LevelShare], level: str | None) -> tuple[str, ..
     if first is None or worst is None or first.impact is None or worst.impact is None:
         return ()
     return (
-        f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {worst.impact:.0%} of the "
-        f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%}).",
+        f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {_impact(worst)} of the "
+        f"time of all ({first.level}: {first.share:.0%} and {_impact(first)}).",
     )
+
+
+def _impact(one: LevelShare) -> str:
+    return with_interval(one.impact or 0.0, one.impact_interval, "{:.0%}".format, cause=False)
 
 
 _NOTABLE = 1.01
 """A gain that is worth a sentence."""
+
+
+def _most_gain(one: WhatIf) -> float:
+    return one.gain if one.gain_interval is None else one.gain_interval.high
 
 
 _REGIONS = {

@@ -25,11 +25,12 @@ from kernmodel.models.chart import (
     path_bytes,
     peak_roofs,
 )
+from kernmodel.models.memory_ends import chart_of_both
 from kernmodel.traffic.model import PathLines
 
 
 def roofline(model: ModelName, case: Case) -> Roofline:
-    """The kernel under the named model.
+    """The kernel under the named model; with intervals where more cores draw from memory than were measured.
 
     Raises:
         InputError: the case lacks what the model needs (traffic, instruction mix), or there is nothing to bound.
@@ -42,7 +43,7 @@ def roofline(model: ModelName, case: Case) -> Roofline:
         "irm": integrated,
         "adcarm": application_driven,
     }
-    return models[model](case)
+    return chart_of_both(models[model], case)
 
 
 def original(case: Case) -> Roofline:

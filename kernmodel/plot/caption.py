@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kernmodel import __version__
 from kernmodel.plot.placement import text_width
 from kernmodel.value_types import dataclass
+from kernmodel.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +69,7 @@ def on_machine(name: str, machine: Machine, cores: int = 1) -> str:
 def machine_names(names: Iterable[str]) -> str:
     """ "machine clx", "machines clx, hsw"."""
     found = list(dict.fromkeys(names))
-    return f"machine{'s' if len(found) > 1 else ''} {', '.join(found)}"
+    return f"{plural(len(found), 'machine')} {', '.join(found)}"
 
 
 def version() -> str:

@@ -12,12 +12,14 @@ from kernmodel.plot.scaling import performance
 from kernmodel.plot.terminal_lines import TextBar, bars_text
 from kernmodel.studies.scaling import rate_in
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.compare import CompareAnswer, MachineResult
+    from kernmodel.models.ecm import ScalingPoint
+    from kernmodel.studies.compare import CompareAnswer
     from kernmodel.studies.predict.request import EcmAnswer
 
 _WIDTH, _ROW, _EDGE = 9.0, 0.42, 1.05
@@ -30,12 +32,19 @@ _HALF = 0.38
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One kernel on one machine: performance of a core and of a domain in 10⁹ of the rate."""
+    """One kernel on one machine: performance of a core and of a domain in 10⁹ of the rate, and the most that the latter
+    may be."""
 
     machine: str
     answer: EcmAnswer
     core: float
     domain: float
+    most: float
+
+    @property
+    def domain_text(self) -> str:
+        """Performance of a domain, with what it is at most."""
+        return f"{self.domain:.3g}" + (f" to {self.most:.3g}" if self.most > self.domain else "")
 
 
 def compared(answer: CompareAnswer, unit: str | None) -> dict[str, tuple[str, list[Compared]]]:
@@ -44,13 +53,13 @@ def compared(answer: CompareAnswer, unit: str | None) -> dict[str, tuple[str, li
     for result in answer.results:
         if result.answer is not None and result.domain is not None:
             rate, rows = found.setdefault(result.kernel, (rate_in(unit, result.answer.prediction.work), []))
-            rows.append(_compared(result, result.answer, result.domain.cycles, rate))
+            rows.append(_compared(result.machine, result.answer, result.domain, rate))
     return found
 
 
-def _compared(result: MachineResult, answer: EcmAnswer, domain_cycles: float, rate: str) -> Compared:
-    core = performance(answer.prediction.cycles, rate, answer)
-    return Compared(result.machine, answer, core, performance(domain_cycles, rate, answer))
+def _compared(machine: str, answer: EcmAnswer, domain: ScalingPoint, rate: str) -> Compared:
+    core, most = performance(answer.prediction.cycles, rate, answer), performance(domain.least_cycles, rate, answer)
+    return Compared(machine, answer, core, performance(domain.cycles, rate, answer), most)
 
 
 def compare_figure(answer: CompareAnswer, unit: str | None) -> Figure:
@@ -140,10 +149,15 @@ def _performance(axes: Axes, rows: Sequence[Compared], rate: str) -> None:
         values = [row.domain if side else row.core for row in rows]
         axes.barh(places, values, bar, color=shade, hatch=hatch, edgecolor="white", linewidth=0.3, label=label)
         for place, value, row in zip(places, values, rows, strict=True):
-            cores = f" ({row.answer.machine.topology.cores_per_numa_domain} cores)" if side else ""
-            axes.text(value, place, f" {value:.3g}{cores}", va="center", fontsize=style.TINY)
+            text, end = f" {value:.3g}", value
+            if side:
+                cores = count(row.answer.machine.topology.cores_per_numa_domain, "core")
+                text, end = f" {row.domain_text} ({cores})", row.most
+                if end > value:
+                    axes.hlines([place], value, end, colors="black", linewidth=1.4, label="interval")
+            axes.text(end, place, text, va="center", fontsize=style.TINY)
     _machines(axes, [""] * len(rows))
-    axes.set_xlim(0, 1.3 * max((value for row in rows for value in (row.core, row.domain)), default=1.0) or 1.0)
+    axes.set_xlim(0, 1.3 * max((value for row in rows for value in (row.core, row.most)), default=1.0) or 1.0)
     axes.set_xlabel(f"performance (G{rate}{'; an FMA counts 2' if rate == 'FLOP/s' else ''})")
 
 
@@ -166,4 +180,4 @@ def compare_text(answer: CompareAnswer, unit: str | None, width: int = 80, ascii
 
 
 def _bar(row: Compared) -> TextBar:
-    return TextBar(row.machine, row.core, row.domain, f"{row.core:.3g}, {row.domain:.3g}")
+    return TextBar(row.machine, row.core, row.domain, f"{row.core:.3g}, {row.domain_text}")

@@ -120,6 +120,7 @@ def _meanings(chart: Chart) -> list[str]:
     """What the signs of a chart mean, as far as it has them."""
     points = [point for _, point in chart.points]
     roofs = [roof.basis for one in chart.charts for roof in roofs_of(one)]
+    unsure = any(one.most is not None for one in chart.charts)
     derived = "dashed roofs: derived from ports and widths; solid ones: measured"
     found = [
         ("point: predicted; bar above it: bound of the model", any(point.predicted for point in points)),
@@ -129,6 +130,7 @@ def _meanings(chart: Chart) -> list[str]:
         ("arrow: from a version to the next, with what the performance becomes", bool(chart.joined)),
         ("ring: the prediction is above its own roof", any(point.above_roof for point in points)),
         (derived if "derived" in roofs else "all roofs: measured", bool(roofs)),
+        ("grey band, line up from a point: what may be, as more cores draw from memory than were measured", unsure),
         ("roofs of several kernels: the highest of each kind, (its kernels)", chart.roofs_differ),
         ("memory regions differ by kernel, see the table", len(chart.regions) > MOST_REGIONS),
     ]
@@ -171,7 +173,9 @@ def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) 
                 label = one.level if not positions[1:] else None
                 axes.bar(position, 100 * value, 0.8, 100 * base, linewidth=0.6, label=label, **style.part(depth))
                 if value >= _SHOWN_SHARE:
-                    axes.text(position, 100 * (base + value / 2), f"{100 * value:.0f}", ha="center", va="center",
+                    held = one.impact_interval if offset else None
+                    text = f"{100 * value:.0f}" if held is None else f"{100 * held.low:.0f} to {100 * held.high:.0f}"
+                    axes.text(position, 100 * (base + value / 2), text, ha="center", va="center",
                               fontsize=style.TINY, bbox={"facecolor": "white", "pad": 0.8, "linewidth": 0})  # fmt: skip
                 base += value
     axes.set_xticks(positions, names, fontsize=style.SMALL)

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernmodel.models.chart import TITLES
 from kernmodel.plot import style
 from kernmodel.plot.placement import Board, Place, text_width
-from kernmodel.plot.roofline_chart import GIGA, TITLES, Chart, limits_of
-from kernmodel.units import format_si
+from kernmodel.plot.roofline_chart import GIGA, Chart, limits_of, most_of, roof_label
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
         axes.plot([scale.left, ridge], [scale.left * slope, ridge * slope], color=style.GREY, linewidth=1.2, zorder=2,
                   linestyle=_line_style(roof), label=f"roof {roof.level}")  # fmt: skip
         _block(board, scale, (scale.left, scale.left * slope), (ridge, ridge * slope))
+        _draw_interval(axes, roof, scale, peak)
         if ridge < scale.right:
             axes.plot(
                 [ridge], [ridge * slope], ".", color=style.GREY, markersize=4, zorder=2, label=f"ridge {roof.level}"
@@ -155,6 +156,15 @@ def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
             color=_OWN_COLOUR if own else style.GREY, linewidth=1.2, zorder=2, label=f"roof {one.name}",
         )  # fmt: skip
         _block(board, scale, (max(value / steepest, scale.left), value), (scale.right, value))
+
+
+def _draw_interval(axes: Axes, roof: MemoryRoof, scale: _Scale, peak: float) -> None:
+    """From a roof of memory that is not known up to the most that it may be."""
+    most = most_of(roof)
+    if most is not None:
+        xs = sorted({scale.left, *(min(peak * GIGA / rate, scale.right) for rate in (roof.bytes_per_second, most))})
+        low, high = ([min(x * rate / GIGA, peak) for x in xs] for rate in (roof.bytes_per_second, most))
+        axes.fill_between(xs, low, high, color=style.GREY, alpha=0.25, linewidth=0, zorder=1, label="interval")
 
 
 def _line_style(roof: MemoryRoof | ComputeRoof) -> Any:
@@ -184,6 +194,10 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
         axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=size,
                   markeredgecolor="white", markeredgewidth=0.5, zorder=5 + 1 / (1 + size),
                   label=chart.names[number])  # fmt: skip
+        for p in (p for n, p in chart.points if n == number):
+            if held := p.flop_per_second_interval:
+                axes.vlines([p.intensity or 0.0], held.low / GIGA, held.high / GIGA, colors=shade, linewidth=1.8,
+                            zorder=4, label="interval of the point")  # fmt: skip
         _draw_rings(axes, one)
         for mark in one.measured:
             axes.plot([mark.intensity], [mark.flop_per_second / GIGA], "x", color=shade, markersize=7,
@@ -281,7 +295,7 @@ def _label_memory_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -
     angle = scale.angle
     along = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     for roof in chart.memory_roofs:
-        text = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}" + _of(chart, chart.owners(roof))
+        text = roof_label(roof) + _of(chart, chart.owners(roof))
         slope = roof.bytes_per_second / GIGA
         start = max(scale.left, scale.bottom / slope)
         x, y = scale.inches(start, start * slope)

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING
 from kernmodel.plot import style
 from kernmodel.plot.placement import text_width
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
-from kernmodel.units import first_names, format_si
+from kernmodel.uncertainty import with_interval
+from kernmodel.units import format_si
 from kernmodel.value_types import dataclass
+from kernmodel.words import first_names
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, MeasuredMark, MemoryRoof, Point, Roofline
     from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
-TITLES = {
-    "orm": "Original roofline",
-    "hierarchical": "Hierarchical roofline",
-    "carm": "Cache-aware roofline (CARM)",
-    "irm": "Integrated roofline (IRM)",
-    "adcarm": "Application-driven CARM (adCARM)",
-}
-"""Above the axes."""
 GIGA = 1e9
 _MOST_ROOFS = 10
 """Compute roofs that a chart has room for; the lowest are left out."""
@@ -155,6 +149,19 @@ class Chart:
         return tuple((number, _why(chart)) for number, chart in enumerate(self.charts) if number not in placed)
 
 
+def roof_label(roof: MemoryRoof) -> str:
+    """Level and bandwidth of a roof, with its interval."""
+    held = roof.bytes_per_second_interval
+    value = with_interval(roof.bytes_per_second, held, lambda one: format_si(one, "B/s"), cause=False)
+    return f"{roof.level} {value}"
+
+
+def most_of(roof: MemoryRoof) -> float | None:
+    """The most bytes/s that a roof may have, where it is not known."""
+    held = roof.bytes_per_second_interval
+    return None if held is None else held.high
+
+
 def roofs_of(chart: Roofline) -> list[MemoryRoof | ComputeRoof]:
     """All of one chart."""
     return [*chart.memory_roofs, *chart.compute_roofs]
@@ -212,6 +219,8 @@ def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
     points += [mark for chart in charts for one in chart.charts for mark in one.measured]
     intensities = [point.intensity for point in points if point.intensity]
     heights = [point.flop_per_second / GIGA for point in points]
+    intervals = [point.flop_per_second_interval for chart in charts for _, point in chart.points]
+    heights += [held.high / GIGA for held in intervals if held is not None]
     peak = max(roofs, default=max(slopes))
     ridges = [peak / slope for slope in slopes]
     first = min(roofs, default=peak) / max(slopes)

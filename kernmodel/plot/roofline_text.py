@@ -6,8 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.plot.roofline_chart import GIGA, TITLES, Chart, carm_charts_of, charts_of, limits_of_each
+from kernmodel.models.chart import TITLES
+from kernmodel.plot.roofline_chart import (
+    GIGA,
+    Chart,
+    carm_charts_of,
+    charts_of,
+    limits_of_each,
+    most_of,
+    roof_label,
+)
 from kernmodel.plot.text_grid import MARGIN, Grid, Scale, columns_of
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
@@ -15,7 +25,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22
-_MEASURED, _STEP = "*", "."
+_MEASURED, _STEP, _MOST = "*", ".", ":"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -75,10 +85,11 @@ def _draw_roofs(grid: Grid, chart: Chart, slanted: str, level: str) -> None:
             if grid.value_at(column) * steepest >= one.flop_per_second / GIGA:
                 grid.put(grid.value_at(column), one.flop_per_second / GIGA, level)
     for roof in chart.memory_roofs:
-        slope = roof.bytes_per_second / GIGA
-        columns = [c for c in range(grid.columns) if grid.y.low <= grid.value_at(c) * slope <= peak]
-        for column in columns:
-            grid.put(grid.value_at(column), grid.value_at(column) * slope, slanted)
+        for rate, sign in ((most_of(roof), _MOST), (roof.bytes_per_second, slanted)):
+            slope = (rate or 0.0) / GIGA
+            for column in range(grid.columns):
+                if grid.y.low <= grid.value_at(column) * slope <= peak:
+                    grid.put(grid.value_at(column), grid.value_at(column) * slope, sign)
 
 
 def _name_roofs(grid: Grid, chart: Chart) -> None:
@@ -86,7 +97,7 @@ def _name_roofs(grid: Grid, chart: Chart) -> None:
     for roof in chart.memory_roofs:
         slope = roof.bytes_per_second / GIGA
         column = max(0, math.ceil(grid.x.share(grid.y.low / slope) * (grid.columns - 1)))
-        full = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}"
+        full = roof_label(roof)
         if column < grid.columns:
             row = grid.row(grid.value_at(column) * slope)
             if not grid.write(column, row, full, over=len(roof.level)):
@@ -111,8 +122,9 @@ def _draw_step(grid: Grid, before: Point, after: Point) -> None:
 
 
 def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> list[str]:
-    lines = [f"  {slanted} {roof.level}: {format_si(roof.bytes_per_second, 'B/s')}{_of(chart, roof)}"
-             for roof in chart.memory_roofs]  # fmt: skip
+    lines = [f"  {slanted} {roof_label(roof).replace(' ', ': ', 1)}{_of(chart, roof)}" for roof in chart.memory_roofs]
+    if any(map(most_of, chart.memory_roofs)):
+        lines.append(f"  {_MOST} the most that the roof may be")
     lines += [f"  {level} {roof.name}: {format_si(roof.flop_per_second, 'FLOP/s')}{_of(chart, roof)}"
               for roof in chart.compute_roofs]  # fmt: skip
     for before, after, step in chart.joined:
@@ -129,7 +141,8 @@ def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> 
             continue
         points = [point for n, point in chart.points if n == number]
         where = ", ".join(f"{point.level} {point.intensity:.4g}".strip() for point in points)
-        reached = format_si(points[0].flop_per_second, "FLOP/s")
+        held = points[0].flop_per_second_interval
+        reached = with_interval(points[0].flop_per_second, held, lambda one: format_si(one, "FLOP/s"))
         kind = "predicted" if points[0].predicted else "the bound, nothing is predicted"
         over = dict.fromkeys(point.above_roof for point in points if point.above_roof)
         above = f"; above its own roof of {', '.join(over)}" if over else ""

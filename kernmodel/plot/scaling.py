@@ -13,6 +13,7 @@ from kernmodel.studies.scaling import rate_in
 from kernmodel.studies.sweep.values import varying_names
 from kernmodel.units import convert_cycles
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,7 @@ class Curve:
     Attributes:
         values: in 10⁹ of the rate; number: of its colour and marker.
         saturation: cores that saturate the first domain, None where they do not or it is not among `cores`.
+        most: the most that the values may be where they are not known; empty where all are.
     """
 
     label: str
@@ -42,6 +44,7 @@ class Curve:
     values: tuple[float, ...]
     number: int
     saturation: int | None
+    most: tuple[float, ...] = ()
 
 
 def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
@@ -50,10 +53,13 @@ def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
 
 
 def draw_curve(axes: Axes, curve: Curve, saturation: str = "saturation") -> None:
-    """Line and markers, and a ring at the saturation point of the first domain, which the legend calls `saturation`."""
+    """Line and markers, a ring at the saturation point of the first domain (`saturation` in the legend), and the
+    interval above the line."""
     shade = style.colour(curve.number)
     marker = style.marker(curve.number)
     axes.plot(curve.cores, curve.values, "-", color=shade, marker=marker, markersize=4, label=curve.label)
+    if curve.most:
+        axes.fill_between(curve.cores, curve.values, curve.most, color=shade, alpha=0.2, linewidth=0, label="interval")
     if curve.saturation in curve.cores:
         draw_saturation(axes, curve, shade, saturation)
 
@@ -64,7 +70,7 @@ def draw_saturation(axes: Axes, curve: Curve, shade: str, label: str, sign: str 
     assert cores is not None
     value = curve.values[curve.cores.index(cores)]
     axes.vlines(cores, 0, value, linestyles=":", colors=shade, linewidth=1.0)
-    text = f"{label}, {cores} core{'s' if cores > 1 else ''}"
+    text = f"{label}, {count(cores, 'core')}"
     axes.plot([cores], [value], sign, color=shade, markersize=10, fillstyle="none", label=text)
 
 
@@ -97,7 +103,7 @@ def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure
         most = max(row.point.cores for answer in answers for row in answer.rows)
         frame_cores(axes, first.machine.topology.cores_per_numa_domain, most, rate)
         axes.set_xlim(0, most + 1)
-        axes.set_ylim(0, 1.12 * (max(value for curve in drawn for value in curve.values) or 1.0))
+        axes.set_ylim(0, 1.12 * (max(value for curve in drawn for value in curve.most or curve.values) or 1.0))
         _draw_linear(axes, answers, rate, most)
         singles = [answer.single for answer in answers]
         draw_caption(figure, answers_caption(on_machine(first.nest.name, first.machine), singles))
@@ -133,7 +139,9 @@ def curve_of(
     """Performance of a prediction at some core counts."""
     cores = tuple(point.cores for point in points)
     values = tuple(performance(point.cycles, rate, answer) for point in points)
-    return Curve(label, cores, values, number, saturation)
+    unsure = any(point.cycles_interval for point in points)
+    most = tuple(performance(point.least_cycles, rate, answer) for point in points) if unsure else ()
+    return Curve(label, cores, values, number, saturation, most)
 
 
 def size_labels(answers: Sequence[EcmAnswer], alone: str) -> list[str]:
@@ -146,7 +154,9 @@ def size_labels(answers: Sequence[EcmAnswer], alone: str) -> list[str]:
 
 def curves_text(drawn: Iterable[Curve], answer: EcmAnswer, rate: str, width: int, ascii_only: bool) -> str:
     """Curves over cores in characters."""
+    drawn = tuple(drawn)
     lines = [TextLine(curve.label, curve.cores, curve.values) for curve in drawn]
+    lines += [TextLine(f"{curve.label}, at most", curve.cores, curve.most) for curve in drawn if curve.most]
     title = f"{answer.nest.name} on {answer.machine.name}: performance (G{rate})"
     return lines_text(lines, title, width, ascii_only, x_label=_CORES)
 
@@ -208,7 +218,7 @@ def scaling_text(answers: Sequence[ScalingAnswer], unit: str | None, width: int 
     drawn = curves(answers, rate)
     if len(answers) == 1:
         simple = simple_curve(answers[0], rate)
-        highest = max(*drawn[0].values, *simple.values)
+        highest = max(*drawn[0].values, *drawn[0].most, *simple.values)
         linear = linear_values(answers[0], rate, simple.cores)
         below = tuple(n for n, value in zip(simple.cores, linear, strict=True) if value <= 1.05 * highest)
         if not rules_agree(answers[0]):

@@ -95,7 +95,7 @@ def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement
     x_axis = arrangement.x
     assert x_axis is not None
     _scale_x(axes, x_axis)
-    tops = [value_of(row, quantity.column, quantity.divisor) for curve in curves for row in curve.rows]
+    tops = [quantity.ends(row)[1] for curve in curves for row in curve.rows]
     if len(curves) == 1 and quantity.column == T_ECM:
         draw = _contributions if adds_up(curves[0].rows) else _times
         tops += draw(axes, stepped(curves[0], x_axis))
@@ -186,6 +186,10 @@ def _times(axes: Axes, curve: Curve) -> list[float]:
 
 def _curve(axes: Axes, curve: Curve, quantity: Quantity, number: int, *, alone: bool) -> None:
     values = [value_of(row, quantity.column, quantity.divisor) for row in curve.rows]
+    lows, highs = zip(*map(quantity.ends, curve.rows), strict=True)
+    if lows != highs:
+        shade = style.GREY if alone else style.colour(number)
+        axes.fill_between(curve.x, lows, highs, color=shade, alpha=0.25, linewidth=0, label="interval" * alone)
     if alone:
         label = "all cores" if quantity.whole else "T_ECM"
         axes.plot(curve.x, values, "-", color="#000000", linewidth=2.4, label=label, zorder=3)
@@ -245,9 +249,13 @@ def _heat_map(grid: Grid, rows: Sequence[Row], quantity: Quantity, arrangement: 
     xs, x_unit = numbers(x_axis)
     ys, y_unit = numbers(y_axis)
     values = [[float("nan")] * len(xs) for _ in ys]
+    unsure: list[tuple[float, float]] = []
     for row in rows:
         digits = dict(zip(grid.axes, digits_of(grid, row), strict=True))
         values[digits[y_axis]][digits[x_axis]] = value_of(row, quantity.column, quantity.divisor)
+        low, high = quantity.ends(row)
+        if low < high:
+            unsure.append((xs[digits[x_axis]], ys[digits[y_axis]]))
     columns, lines = (sorted(range(len(places)), key=places.__getitem__) for places in (xs, ys))
     values = [[values[line][column] for column in columns] for line in lines]
     columns_at, lines_at = sorted(xs), sorted(ys)
@@ -259,7 +267,11 @@ def _heat_map(grid: Grid, rows: Sequence[Row], quantity: Quantity, arrangement: 
             axes.set(**{f"{name}scale": "log"})
         _ticks(line, places, unit)
     axes.set(xlabel=_axis_label(x_axis, x_unit), ylabel=_axis_label(y_axis, y_unit))
-    figure.colorbar(mesh, ax=axes, label=quantity.label, fraction=0.05, pad=0.02)
+    label = quantity.label
+    if unsure:
+        axes.plot(*zip(*unsure, strict=True), ".", color="white", markersize=3, label="interval")
+        label += f"; dots: at {'least' if quantity.unit.endswith('/s') else 'most'}"
+    figure.colorbar(mesh, ax=axes, label=label, fraction=0.05, pad=0.02)
     return figure
 
 

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.errors import UsageError
 from kernmodel.models.calls import CALLS, IN_CORE
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
+from kernmodel.studies.sweep.rows import (
+    ALL_CORES,
+    CORE,
+    ERROR,
+    REUSE,
+    T_ECM,
+    TIME,
+    WHILE,
+    coordinate,
+    coordinate_name,
+    interval_of_all_cores,
+)
 from kernmodel.studies.sweep.values import numeric_values
 from kernmodel.value_types import dataclass
 
@@ -80,12 +91,19 @@ def _option(axis: Axis) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What is drawn: the column of the rows, its divisor, and its name with unit."""
+    """What is drawn: the column of the rows, its divisor, its name with unit, whether it is of all cores, its unit."""
 
     column: str
     divisor: float
     label: str
     whole: bool
+    unit: str
+
+    def ends(self, row: Row) -> tuple[float, float]:
+        """Between which values it lies at a row; the same twice where it is known, no numbers where it has none."""
+        value = value_of(row, self.column, self.divisor)
+        held = interval_of_all_cores(row, self.unit) if self.whole else None
+        return (value, value) if held is None else (held.low / self.divisor, held.high / self.divisor)
 
 
 def quantity_of(grid: Grid, unit: str) -> Quantity:
@@ -94,9 +112,9 @@ def quantity_of(grid: Grid, unit: str) -> Quantity:
     column = (ALL_CORES if cores else CORE)[unit]
     of = " of all cores" if cores else ""
     if unit.endswith("/s"):
-        return Quantity(column, 1e9, f"performance{of} (G{unit})", whole=cores)
+        return Quantity(column, 1e9, f"performance{of} (G{unit})", whole=cores, unit=unit)
     name = {"cy/CL": "cycles per unit of work", "cy/It": "cycles per iteration", "s": "time of a sweep"}[unit]
-    return Quantity(column, 1.0, f"{name}{of} ({unit})", whole=cores)
+    return Quantity(column, 1.0, f"{name}{of} ({unit})", whole=cores, unit=unit)
 
 
 def value_of(row: Row, name: str, divisor: float = 1.0) -> float:

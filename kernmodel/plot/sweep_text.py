@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,13 +50,23 @@ def sweep_text(rows: Sequence[Row], grid: Grid, unit: str, width: int = 80, asci
 
 
 def _lines(curves: Sequence[Curve], quantity: Quantity) -> list[TextLine]:
-    lines = [_line(curve, curve.label, quantity.column, quantity.divisor) for curve in curves]
+    alone = "all cores" if quantity.whole else "T_ECM"
+    labels = [curve.label if len(curves) > 1 else alone for curve in curves]
+    drawn = list(zip(labels, curves, strict=True))
+    lines = [_line(curve, label, quantity.column, quantity.divisor) for label, curve in drawn]
+    lines += [line for label, curve in drawn for line in _other_end(label, curve, quantity)]
     if len(curves) > 1:
         return lines
-    lines[0] = replace(lines[0], label="all cores" if quantity.whole else "T_ECM")
     if quantity.column == T_ECM:
         lines += [_line(curves[0], name.removesuffix(TIME), name) for name in time_names(curves[0].rows)]
     return lines
+
+
+def _other_end(label: str, curve: Curve, quantity: Quantity) -> Iterator[TextLine]:
+    """The end of intervals at which the line itself is not."""
+    ends, end = [quantity.ends(row) for row in curve.rows], 1 if quantity.unit.endswith("/s") else 0
+    if any(low < high for low, high in ends):
+        yield TextLine(f"{label}, at {'most' if end else 'least'}", curve.x, tuple(both[end] for both in ends))
 
 
 def _line(curve: Curve, label: str, name: str, divisor: float = 1.0) -> TextLine:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.terminal_lines import TextBar, bars_text
+from kernmodel.uncertainty import with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,16 +25,24 @@ _LEAST = 5e-3
 _WIDE, _NARROW = 0.72, 0.34
 _ROW, _TOP, _BOTTOM = 0.32, 0.75, 0.55
 """Inches of a row, above, and below all rows."""
+_WIDTH, _LEFT, _AXES = 8.0, 1.84, 4.56
+"""Inches of the picture, left of the axes, and of them."""
+
+
+def _interval_room(shown: Sequence[Sensitivity]) -> float:
+    """Inches that the intervals of elasticities take."""
+    return 1.2 if any(one.elasticity_interval for one in shown) else 0.0
 
 
 def tornado_figure(answer: SensitivityAnswer) -> Figure:
     """Bars from the runtime as it is to that with half, twice, and one step less or more of a figure; the greatest
-    effect on top."""
+    effect on top; a black line where a runtime is not known."""
     shown = answer.figures[:MOST_BARS]
     with style.settings():
         height = _TOP + _BOTTOM + _ROW * max(2, len(shown))
-        figure = style.new_figure(8.0, height)
-        axes = figure.add_axes((0.23, _BOTTOM / height, 0.57, 1 - (_TOP + _BOTTOM) / height))
+        width = _WIDTH + _interval_room(shown)
+        figure = style.new_figure(width, height)
+        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, _AXES / width, 1 - (_TOP + _BOTTOM) / height))
         if shown:
             _bars(axes, shown, answer.step)
         else:
@@ -57,6 +66,12 @@ def _bars(axes: Axes, shown: Sequence[Sensitivity], step: float) -> None:
         if rows:
             places, widths = zip(*rows, strict=True)
             axes.barh(places, widths, thickness, left=1.0, color=colour, edgecolor="white", linewidth=0.5, **looks)
+    for row, one in enumerate(shown):
+        wide, narrow = (one.less_interval, one.more_interval), (one.below_interval, one.above_interval)
+        for intervals, thickness in ((wide, _WIDE), (narrow, _NARROW)):
+            for held in (held for held in intervals if held is not None):
+                label = "_" if axes.collections else "interval"
+                axes.hlines([row + thickness / 2 - 0.04], held.low, held.high, colors="#000000", label=label)
     axes.axvline(1.0, color="#000000", linewidth=0.9)
     axes.set_yticks(range(len(shown)), [one.figure.short for one in shown], fontsize=style.SMALL)
     axes.tick_params(axis="y", length=0)
@@ -65,27 +80,31 @@ def _bars(axes: Axes, shown: Sequence[Sensitivity], step: float) -> None:
     axes.margins(x=0.04)
     axes.set_xlabel("runtime with the figure changed, × the runtime as it is")
     if axes.containers:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=style.TINY, frameon=False,
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, fontsize=style.TINY, frameon=False,
                     columnspacing=1.2, handlelength=1.6)  # fmt: skip
     _beside(axes, shown)
 
 
 def _beside(axes: Axes, shown: Sequence[Sensitivity]) -> None:
     """Value and elasticity at the right of each bar."""
-    place = axes.get_yaxis_transform()
+    place, end = axes.get_yaxis_transform(), 1.3 + _interval_room(shown) / _AXES
     heading: dict[str, Any] = {"fontsize": style.TINY, "color": style.GREY, "va": "bottom"}
     axes.text(1.03, -0.6, "value", transform=place, **heading)
-    axes.text(1.3, -0.6, "elasticity", transform=place, ha="right", **heading)
+    axes.text(end, -0.6, "elasticity", transform=place, ha="right", **heading)
     for row, one in enumerate(shown):
         axes.text(1.03, row, one.figure.text, transform=place, va="center", fontsize=style.SMALL)
-        axes.text(1.3, row, elasticity(one), transform=place, va="center", ha="right", fontsize=style.SMALL)
+        axes.text(end, row, elasticity(one), transform=place, va="center", ha="right", fontsize=style.SMALL)
 
 
 def elasticity(one: Sensitivity) -> str:
     """The elasticity as the picture shows it."""
     if one.elasticity is None:
         return "-"
-    return f"{one.elasticity:+.2f}" if abs(one.elasticity) >= _LEAST else "0"
+    return with_interval(one.elasticity, one.elasticity_interval, _signed, cause=False)
+
+
+def _signed(elasticity: float) -> str:
+    return f"{elasticity:+.2f}" if abs(elasticity) >= _LEAST else "0"
 
 
 def _title(answer: SensitivityAnswer) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from kernmodel.uncertainty import Interval
 from kernmodel.units import Work, convert_cycles
 
 MISSING = "-"
@@ -59,27 +58,6 @@ def time_in(cycles: float, unit: str, work: Work) -> str:
         UsageError: the unit has no meaning for this kernel.
     """
     return quantity(convert_cycles(cycles, unit, work), unit)
-
-
-def with_interval(value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True) -> str:
-    """A number with the interval in which it lies, if it has one: `6.1 cy/CL (5.5 to 6.1: array alignment)`.
-
-    Args:
-        shown: how one number is written; a unit that all three have stands once.
-        cause: whether to say what it depends on, for which tables have no room.
-    """
-    if interval is None:
-        return shown(value)
-    number, low, high = (shown(each) for each in (value, interval.low, interval.high))
-    units = {text.partition(" ")[2] for text in (number, low, high)}
-    if len(units) == 1:
-        low, high = (text.partition(" ")[0] for text in (low, high))
-    return f"{number} ({low} to {high}{f': {interval.cause}' if cause else ''})"
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun in the right form ("1 core", "2 cores")."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def sizes(values: Mapping[str, int]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.traffic.model import carriers, strongest
 from kernmodel.units import format_bytes, format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
@@ -67,8 +68,7 @@ def _cores(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
     """What changes for several cores: domains in use, and whether their memory bandwidth is used up."""
     old, new = before.scaling[0], after.scaling[0]
     if old.domains != new.domains:
-        domains = "1 ccNUMA domain" if new.domains == 1 else f"{new.domains} ccNUMA domains"
-        yield f"{new.cores} cores fill {domains} in place of {old.domains}"
+        yield f"{new.cores} cores fill {count(new.domains, 'ccNUMA domain')} in place of {old.domains}"
     if None in (old.saturated, new.saturated) or new.utilization is None:
         return
     if new.cores > 1 and old.saturated != new.saturated:

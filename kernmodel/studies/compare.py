@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.isa import split_rows, split_vectors
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
+from kernmodel.models.bandwidths import FEW_CORES
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.nests import label_of, nest_suffix
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
@@ -17,6 +18,7 @@ from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import of_core, own_rate, scaling
 from kernmodel.units import convert_cycles, format_si
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
@@ -168,10 +170,11 @@ def _described(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> Mach
     domain, whole = topology.cores_per_numa_domain, topology.cores
     scaled = scaling(kernel, code, (1, domain, whole), stages=stages)
     rows = {row.point.cores: row for row in scaled.rows}
+    few = (note for note in scaled.notes if note.code == FEW_CORES)
     return MachineResult(
         machine=kernel.machine,
         kernel=label_of(kernel),
-        answer=scaled.single,
+        answer=replace(scaled.single, notes=(*scaled.single.notes, *few)),
         domain=rows[domain].point,
         whole=rows[whole].point,
         saturation=scaled.saturation_recursive,
@@ -189,7 +192,7 @@ _ALL = 0.9995
 def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     """Why a full domain is as fast as it is."""
     prediction, point = scaled.single.prediction, row.point
-    cores, n = f"its {point.cores} cores", scaled.saturation_recursive
+    cores, n = f"its {count(point.cores, 'core')}", scaled.saturation_recursive
     rate = own_rate(prediction.work)
     reached = format_si(convert_cycles(point.cycles, rate, prediction.work), rate) if point.cycles else "no time"
     fits = f"; {row.fits}" if row.fits else ""

@@ -16,6 +16,7 @@ from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequ
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
 from kernmodel.value_types import dataclass
+from kernmodel.words import plural
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
@@ -313,7 +314,7 @@ def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread:
     """What limits the domains: the bandwidth of those that are saturated, else what a core does. Where all cores have
     the same work, cores of other domains wait for those of saturated ones."""
     saturated = [active for active in filled if _recursive_use(predictions[active], active) >= 1.0]
-    bandwidth = f"memory bandwidth of {len(saturated)} domain{'s' if len(saturated) > 1 else ''}"
+    bandwidth = f"memory bandwidth of {len(saturated)} {plural(len(saturated), 'domain')}"
     if len(saturated) == len(filled):
         return bandwidth
     if saturated and spread.schedule != "dynamic":

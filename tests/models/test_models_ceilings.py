@@ -240,6 +240,17 @@ def test_streams_of_caches_go_before_widths() -> None:
     assert found("L2L3", PathLines(0, 1, 1))[1:] == ("derived", True)
 
 
+@pytest.mark.parametrize(("name", "cores", "gigabytes"), [("clx", 10, 474.4), ("skx", 20, 962.4)])
+def test_roofs_of_caches_leave_out_what_the_caches_within_serve(name: str, cores: int, gigabytes: float) -> None:
+    """Streams of all cores over data in L3 seem to draw two to four times what each draws alone."""
+    case = core(name)
+    alone, together = (
+        best_ceiling(case.machine, case.parameters, case.table, level="L3", cores=number) for number in (1, cores)
+    )
+    assert together.bytes_per_second == pytest.approx(cores * alone.bytes_per_second) == pytest.approx(gigabytes * 1e9)
+    assert together.origin == "derived" and f"{cores} times that of one core" in together.source
+
+
 def test_memory_path_counts_write_allocates() -> None:
     """Half of the lines loaded is the update benchmark (53.08 GB/s on 10 cores), two thirds the copy one with its
     write-allocates (36.46 × 1.5), which is slower than daxpy with as many."""

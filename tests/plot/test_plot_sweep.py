@@ -89,6 +89,17 @@ def test_two_numeric_axes_with_many_values_are_a_heat_map():
     assert figure.axes[1].get_ylabel() == "cycles per unit of work (cy/CL)"
 
 
+def test_a_heat_map_marks_what_is_not_known():
+    grid = Grid(BASE, (CORES, N))
+    rows = rows_of(grid)
+    ends = {"all_cores_low_cy_per_CL": 1.0, "all_cores_high_cy_per_CL": 3.0, "all_cores_depends_on": "memory"}
+    rows[7] |= ends
+    axes, bar = sweep_figure(rows, grid, "It/s", ["a machine"]).axes
+    (dots,) = (line for line in axes.lines if line.get_label() == "interval")
+    assert len(dots.get_xdata()) == 1
+    assert bar.get_ylabel() == "performance of all cores (GIt/s); dots: at least"
+
+
 def test_names_alone_are_bars_with_their_values():
     axes = drawn(MACHINES, Axis("flags", "", (("-O2",), ("-O3", "-g")))).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == [

@@ -11,12 +11,14 @@ from key_paths import NAMED, key_paths
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.formulas.formula import size
+from kernmodel.models.ecm import ScalingPoint
 from kernmodel.models.outside import OutsideWork
 from kernmodel.report.json.blocking import blocking_document
 from kernmodel.report.json.document import dumps
 from kernmodel.report.text.blocking import blocking_report, headline
 from kernmodel.report.text.render import Style, render
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
+from kernmodel.uncertainty import Interval
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
 B_I, B_J, N = map(size, ("B_i", "B_j", "N"))
@@ -57,7 +59,7 @@ def answer(ecm_answer) -> BlockingAnswer:
         before=ecm_answer,
         limits=(LIMIT, BOTH),
         candidates=(best, second),
-        saturated=(6.4, 3.2),
+        saturated=(all_cores(6.4), all_cores(3.2)),
         temporal=(TemporalPotential("L2", 9.0, 2.4),),
         refused={"k": "the statement in line 9 stands between the loops"},
         sweep=((64, prediction), (448, faster), (1024, prediction)),
@@ -91,6 +93,21 @@ def test_a_unit_without_meaning_is_refused(answer):
     before = dataclasses.replace(answer.before, prediction=dataclasses.replace(answer.before.prediction, work=work))
     with pytest.raises(UsageError):
         text_of(dataclasses.replace(answer, before=before), "LUP/s")
+
+
+def all_cores(cycles: float, interval: Interval | None = None) -> ScalingPoint:
+    return ScalingPoint(8, 1, 1 / cycles, cycles, 1.0, True, 4 * cycles, interval)
+
+
+def test_all_cores_have_both_ends_where_their_memory_is_not_known(answer) -> None:
+    """What a block saves of memory is worth less to cores that share nothing of it."""
+    before, after = Interval(2.0, 6.4, "memory", ""), Interval(1.6, 3.2, "memory", "")
+    unsure = dataclasses.replace(answer, saturated=(all_cores(6.4, before), all_cores(3.2, after)))
+    text = text_of(unsure)
+    assert "6.40 cy/CL (2.00 to 6.40)" in text and "3.20 cy/CL (1.60 to 3.20) (2.00× (1.25× to 2.00×))" in text
+    document = blocking_document(unsure, "cy/CL")["saturated"]
+    assert document["after"]["cycles_interval"]["low"] == 1.6
+    assert "cycles_interval" not in blocking_document(answer, "cy/CL")["saturated"]["after"]
 
 
 def test_candidates_stand_in_order(answer):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.report.number_text import MISSING, count, decimal, prefixed, quantity, time_in
+from kernmodel.report.number_text import MISSING, decimal, prefixed, quantity, time_in
 from kernmodel.units import TIME_UNITS, Work, convert_cycles
 
 WORK = Work(8.0, 4.0, 1.0, 1e6, 2e9)
@@ -70,7 +70,3 @@ def test_what_is_not_finite_is_missing():
 def test_a_unit_without_meaning_is_refused():
     with pytest.raises(UsageError, match="no lattice"):
         time_in(1.0, "LUP/s", Work(8.0, 4.0, None, 1e6, 2e9))
-
-
-def test_count():
-    assert (count(1, "core"), count(2, "core")) == ("1 core", "2 cores")

@@ -18,7 +18,10 @@ from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
 from kernmodel.source.load import load_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.arrays import array_places
+from kernmodel.studies.predict.compiled import refuse_misplaced
 from kernmodel.studies.predict.expectation import expectation
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
+from kernmodel.studies.predict.stages import Stages
 
 HOST = Path(__file__).parents[2] / "../shared/data/measured/zen4-host.yml"
 SIZES = {"N": 210, "M": 6}
@@ -82,7 +85,7 @@ def test_known_alignment_leaves_fewer_places() -> None:
 def test_what_is_not_known_is_refused() -> None:
     loop, nest = stencil()
     with pytest.raises(UsageError, match="no array q"):
-        array_places(loop, nest, 64, None, {"q": 8})
+        refuse_misplaced(None, {"q": 8}, nest)
     hidden = replace(loop, streams=tuple(replace(stream, start=None) for stream in loop.streams))
     with pytest.raises(UsageError, match="does not show"):
         array_places(hidden, nest, 64, None, {"a": 8})
@@ -91,9 +94,9 @@ def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"a=3: elements of a .double. begin at multiples of 8 B.*write --array-offset a=0 or a=8"
     ):
-        array_places(loop, nest, 64, None, {"a": 3})
+        refuse_misplaced(None, {"a": 3}, nest)
     with pytest.raises(UsageError, match=r"--data-align: 4: elements of . .double. .*write --data-align 8 or more"):
-        array_places(loop, nest, 64, 4, {})
+        refuse_misplaced(4, {}, nest)
     with pytest.raises(UsageError, match="no offset"):
         km.CodeOptions(array_offsets=["a"]).request()
 
@@ -173,3 +176,13 @@ def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: st
     noted = "loads-beside-written-lines" in [note.code for note in far.notes]
     assert noted is (machine == "zen3")
     assert "loads-beside-written-lines" not in [note.code for note in near.notes]
+
+
+@pytest.mark.needs("as", "gcc")
+def test_places_are_refused_where_points_share_code_and_no_analysis_asks_for_them() -> None:
+    """The even port model knows no lines, and the code of the first point serves the second."""
+    stages, kernel = Stages(), KernelRequest("copy", "clx", {})
+    code = CodeRequest(port_model="even")
+    stages.answer(Point(kernel, code))
+    with pytest.raises(UsageError, match="no array q"):
+        stages.answer(Point(kernel, replace(code, array_offsets=(("q", 8),))))

@@ -22,6 +22,7 @@ from kernmodel.machine.load import find_machine, load_path
 from kernmodel.machine.model import Machine, MeasuredPeak
 from kernmodel.schema.document import FileKind, plain, read_document, read_text
 from kernmodel.units import parse_quantity
+from kernmodel.words import count
 
 _FILE = FileKind("file of benchmark results", "docs/machine-files.md", MachineError)
 _MEMORY = "Mem"
@@ -141,7 +142,7 @@ def _left_out(read: Sequence[BenchmarkFile], machine: Machine) -> Iterator[Note]
         ]
         for name, cores, why in reasons:
             if why:
-                yield Note("benchmark-left-out", f"{name} on {cores} cores is left out: {why} ({one.tool})")
+                yield Note("benchmark-left-out", f"{name} on {count(cores, 'core')} is left out: {why} ({one.tool})")
 
 
 def _why_not(run: MeasuredBandwidth, machine: Machine) -> str:
@@ -157,7 +158,7 @@ def _why_not(run: MeasuredBandwidth, machine: Machine) -> str:
 def _too_many(cores: int, machine: Machine) -> str:
     """What is wrong with so many threads; "": nothing."""
     most = machine.topology.cores
-    return f"{cores} threads, {machine.name} has {most} cores" if cores > most else ""
+    return f"{cores} threads, {machine.name} has {count(most, 'core')}" if cores > most else ""
 
 
 def _level(run: MeasuredBandwidth, machine: Machine) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernmodel.errors import UsageError
 from kernmodel.machine.changes.figure_paths import FigurePath
-from kernmodel.units import first_names
+from kernmodel.words import first_names
 
 _OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 _MEANT = {"frequency": "clock", "frequency_ghz": "clock", "ghz": "clock", "cores": "topology.cores_per_socket"}

@@ -14,6 +14,7 @@ from kernmodel.machine.overlap import CORE_TIMES, Overlap, names
 from kernmodel.patterns import pattern
 from kernmodel.schema.fields import FieldReader, Values, suggest
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 _LEVEL_NAME = pattern(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -266,7 +267,7 @@ def _check_peak(reading: FieldReader, key: str, row: Values, section: Values, cl
     """Note a measured peak that so many cores cannot reach by far."""
     figures, factor = _known(row, "value", "cores"), section.get("unit")
     if figures and factor and clock and figures[0] * factor > _MOST_FLOP_PER_CYCLE * clock * figures[1]:
-        what = f"{figures[0]:g} is more than {_MOST_FLOP_PER_CYCLE:g} FLOP/cy of {count(figures[1])}"
+        what = f"{figures[0]:g} is more than {_MOST_FLOP_PER_CYCLE:g} FLOP/cy of {count(figures[1], 'core')}"
         reading.problem(key, what, "check peaks.unit and the number")
 
 
@@ -312,13 +313,8 @@ def _check_rates(
     if wrong and wrong[0] < least:
         reading.problem(key, f"{wrong[0]:g} is less than 1 MB/s", "check bandwidths.unit")
     elif wrong:
-        what = f"{wrong[0]:g} is more than {count(wrong[1])} can load and store ({most * wrong[1]:.4g})"
+        what = f"{wrong[0]:g} is more than {count(wrong[1], 'core')} can load and store ({most * wrong[1]:.4g})"
         reading.problem(key, what, "check bandwidths.unit, clock and widths")
-
-
-def count(cores: int) -> str:
-    """So many cores, in words."""
-    return "1 core" if cores == 1 else f"{cores} cores"
 
 
 def _check_group(reading: FieldReader, key: str, group: Values, values: Values) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from kernmodel import isa
 from kernmodel.errors import MachineError
-from kernmodel.machine.files.checks import check_figures, count
+from kernmodel.machine.files.checks import check_figures
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -59,6 +59,7 @@ from kernmodel.schema.fields import (
     text,
     unit,
 )
+from kernmodel.words import count
 
 MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError)
 
@@ -268,7 +269,7 @@ def examine(document: Document) -> tuple[Machine | None, FieldReader]:
         for mix in group["values"]
     ]
     for number, cores, what in contradictions(machine):
-        where = f"{machine.bandwidths[number].level}, {count(cores)}"
+        where = f"{machine.bandwidths[number].level}, {count(cores, 'core')}"
         reading.problem(keys[number], f"{what} ({where})", _COUNTING, "warning")
     return machine, reading
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Segment
 from kernmodel.report.html.ecm import times_chart
-from kernmodel.report.number_text import count, quantity
+from kernmodel.report.number_text import quantity
+from kernmodel.report.text.ecm import performance_text
 from kernmodel.studies.scaling import rate_in
 from kernmodel.units import convert_cycles
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.compare import CompareAnswer, MachineResult
@@ -48,5 +50,6 @@ def _bars(found: Found, which: str, rate: str) -> Iterator[Bar]:
         cycles, cores = (point.cycles, point.cores) if point is not None else (answer.prediction.cycles, 1)
         value = convert_cycles(cycles, rate, answer.prediction.work)
         least = "at most " if answer.prediction.unknown else ""
-        tip = f"{least}{quantity(value, rate)} on {count(cores, 'core')}"
+        text = quantity(value, rate) if point is None else performance_text(point, rate, answer.prediction.work)
+        tip = f"{least}{text} on {count(cores, 'core')}"
         yield Bar(result.machine, (Segment(0, 0.0, value, tip),))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kernmodel.report.html.blocks import table_html
 from kernmodel.report.html.elements import Html, element
 from kernmodel.report.layout import filled, left, right
-from kernmodel.report.number_text import count
 from kernmodel.value_types import NamedTuple
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.incore.dependences.graph import Graph

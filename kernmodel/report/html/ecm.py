@@ -12,6 +12,7 @@ from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, 
 from kernmodel.report.html.scaling import curves_chart
 from kernmodel.report.number_text import short
 from kernmodel.studies.sweep.values import is_wide, varying_names
+from kernmodel.uncertainty import with_interval
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
@@ -89,9 +90,8 @@ def _bars(prediction: EcmPrediction, names: Sequence[str]) -> Iterator[Bar]:
         yield stacked(label, [*outside, *parts], "cy/CL")
     total = len(names) - 1
     interval, cycles = prediction.cycles_interval, prediction.cycles
-    tip = f"{_TOTAL}: {'at least ' if prediction.unknown else ''}{cycles:.2f} cy/CL"
-    if interval is not None:
-        tip += f"\n{interval.low:.2f} to {interval.high:.2f}: {interval.cause}"
+    found = with_interval(cycles, interval, lambda value: f"{value:.2f} cy/CL")
+    tip = f"{_TOTAL}: {'at least ' if prediction.unknown else ''}{found}"
     yield Bar(_TOTAL, (Segment(total, 0.0, cycles, tip),))
 
 

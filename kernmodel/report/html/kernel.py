@@ -22,7 +22,7 @@ from kernmodel.report.html.scaling import scaling_charts
 from kernmodel.report.html.sensitivity import sensitivity_chart
 from kernmodel.report.html.traffic import paths_chart, references_chart
 from kernmodel.report.layout import Block, Blocks, Fields, Heading, Pair, table
-from kernmodel.report.number_text import count, quantity
+from kernmodel.report.number_text import quantity
 from kernmodel.report.text.blocking import blocking_report
 from kernmodel.report.text.blocking import headline as headline_of_blocking
 from kernmodel.report.text.carm import carm_report
@@ -44,6 +44,7 @@ from kernmodel.report.text.what_if import sensitivity_report
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import convert_cycles
 from kernmodel.user_files import GivenText
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.blocking.answer import BlockingAnswer

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kernmodel.report.html.elements import Html, element, html
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.incore.model import InstructionReport

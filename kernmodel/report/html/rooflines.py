@@ -7,20 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
 from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.roofline import (
-    TITLES,
     chart_blocks,
     limit_of,
-    roof_name,
+    limiting_roof,
+    rate_text,
+    roof_text,
+    share_of_roof,
     shares_section,
     steps_section,
     time_section,
     times_text,
 )
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Roofline
@@ -85,12 +90,12 @@ def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGE
     ]
     rooflines = [one for _, one in charted]
     series = [*_roofs(rooflines), *_points(charted, arrangement), *_steps(rooflines, arrangement.steps)]
-    bounds = [f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted if one.region]
+    bounds = [f"{who.name}: at most {limit_of(one)} by {limiting_roof(one)}" for who, one in charted if one.region]
     bounds += map(_step_text, arrangement.steps)
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(
         title=TITLES[chart.model],
-        about=f"{chart.cores} cores; intensity of {chart.bytes_meant}. {'; '.join(bounds)}.{none}",
+        about=f"{count(chart.cores, 'core')}; intensity of {chart.bytes_meant}. {'; '.join(bounds)}.{none}",
         x=Axis("arithmetic intensity (FLOP/B)", log=True),
         y=Axis("performance", "FLOP/s", log=True),
         series=tuple(series),
@@ -125,10 +130,13 @@ def _roofs(charts: Sequence[Roofline]) -> Iterator[Series]:
         for roof in (one for one in memory if one.level == level):
             end = min(high, top / roof.bytes_per_second)
             ends = tuple((x, x * roof.bytes_per_second) for x in (low, end))
-            label = f"{roof.level} {prefixed(roof.bytes_per_second, 'B/s')}"
+            label = f"{roof.level} {roof_text(roof)}"
             yield Series(
                 roof.level, ends, (_memory_tip(roof),), colour=number, dashed=roof.basis != "measured", label=label
             )
+            if held := roof.bytes_per_second_interval:
+                ends = tuple((x, x * held.high) for x in (low, min(high, top / held.high)))
+                yield Series(roof.level, ends, (_memory_tip(roof),), colour=number, dashed=True, label="at most")
     for ceiling in compute.values():
         start = max(low, ceiling.flop_per_second / widest) if widest else low
         value = prefixed(ceiling.flop_per_second, "FLOP/s")
@@ -147,7 +155,8 @@ def _is_shown(roof: ComputeRoof, charts: Sequence[Roofline]) -> bool:
 
 
 def _memory_tip(roof: MemoryRoof) -> str:
-    return f"{roof.level}: {prefixed(roof.bytes_per_second, 'B/s')}\n{roof.origin}"
+    cause = f"\n{held.cause} is not known" if (held := roof.bytes_per_second_interval) else ""
+    return f"{roof.level}: {roof_text(roof)}\n{roof.origin}{cause}"
 
 
 def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Series]:
@@ -159,7 +168,8 @@ def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Se
                 continue
             name = f"{subject.name} {point.level}".rstrip()
             what = "predicted" if point.predicted else "bound (nothing is predicted)"
-            tip = f"{name}: {short(point.intensity)} FLOP/B\n{what}: {format_si(point.flop_per_second, 'FLOP/s')}"
+            held = point.flop_per_second_interval
+            tip = f"{name}: {short(point.intensity)} FLOP/B\n{what}: {rate_text(point.flop_per_second, held, 'FLOP/s')}"
             if one.bound:
                 tip += f", {point.flop_per_second / one.bound:.0%} of the bound"
             if point.above_roof:
@@ -170,6 +180,9 @@ def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Se
             place = ((point.intensity, point.flop_per_second),)
             size = None if share is None else share / most
             yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label, share=size)
+            if held is not None:
+                ends = ((point.intensity, held.low), (point.intensity, held.high))
+                yield Series(subject.name, ends, (tip,), colour=number + _FIRST_COLOUR)
         yield from _measured(one, number + _FIRST_COLOUR)
 
 
@@ -190,7 +203,7 @@ def _step_text(step: Step) -> str:
 def _measured(chart: Roofline, colour: int) -> Iterator[Series]:
     """Measurements as crosses, with their share of the roof above them."""
     for mark in chart.measured:
-        name, told = f"{mark.name} {mark.level}".rstrip(), f"{mark.percent_of_roof:.0f}% of {mark.roof}"
+        name, told = f"{mark.name} {mark.level}".rstrip(), f"{share_of_roof(mark)} of {mark.roof}"
         value = f"{short(mark.intensity)} FLOP/B\nmeasured: {format_si(mark.flop_per_second, 'FLOP/s')}, {told}"
         place = ((mark.intensity, mark.flop_per_second),)
         yield Series("measured", place, (f"{name}: {value}",), "crosses", colour, label=told)
@@ -207,7 +220,8 @@ def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
     known = len(impacts) == len(shares)
     parts = [f"{one.level} {one.share:.0%} of the bytes" for one in shares]
     if known:
-        parts = [f"{part}, {impact:.0%} of the time" for part, impact in zip(parts, impacts, strict=True)]
+        texts = (with_interval(one.impact or 0.0, one.impact_interval, "{:.0%}".format, cause=False) for one in shares)
+        parts = [f"{part}, {impact} of the time" for part, impact in zip(parts, texts, strict=True)]
     told = "; ".join(parts) + ("" if known else "; a bandwidth is not known, and so no impact is")
     bars = (bar("memory share", (one.share for one in shares)), *([bar("memory impact", impacts)] if known else []))
     return BarChart(

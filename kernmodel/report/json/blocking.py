@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import Json, document, in_units, pick, record, subject_json
+from kernmodel.report.json.document import Json, document, in_units, interval_json, pick, record, subject_json
 from kernmodel.report.json.ecm import prediction_json, timed
 from kernmodel.report.json.traffic import path_json
 from kernmodel.report.text.blocking import SHORT_RUN, headline
 
 if TYPE_CHECKING:
+    from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.blocking.answer import BlockingAnswer, Candidate
 
 
@@ -18,6 +19,10 @@ def blocking_document(answer: BlockingAnswer, unit: str) -> Json:
     before = answer.before
     work = before.prediction.work
     saturated = answer.saturated
+
+    def together(point: ScalingPoint) -> Json:
+        return record(timed(point.cycles, work), interval_json("cycles", point.cycles_interval))
+
     points = ({"block": size, "cycles": found.cycles, "times": found.times} for size, found in answer.sweep)
     return document(
         "kernmodel.blocking/1",
@@ -27,7 +32,7 @@ def blocking_document(answer: BlockingAnswer, unit: str) -> Json:
         before={"prediction": prediction_json(before.prediction), "memory_lines": before.traffic.memory_lines},
         limits=answer.limits,
         candidates=[_candidate_json(candidate) for candidate in answer.candidates],
-        saturated=saturated and dict(zip(("before", "after"), (timed(one, work) for one in saturated), strict=True)),
+        saturated=saturated and dict(zip(("before", "after"), map(together, saturated), strict=True)),
         temporal=answer.temporal,
         refused=answer.refused,
         sweep={"loop": answer.swept_loop or None, "points": list(points)},

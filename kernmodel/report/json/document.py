@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernmodel.errors import Note
     from kernmodel.incore.model import Reason
     from kernmodel.machine.model import Machine
+    from kernmodel.models.chart import Roofline
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
     from kernmodel.uncertainty import Interval
@@ -60,12 +61,11 @@ _FIELDS = {
         "write_allocates",
     ),
     "TransferTime": ("name", "cycles", "penalty_cycles", "bytes", "bandwidth", "of_streams"),
-    "Roofline": (
-        *("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region"),
-        *("memory_until", "above", "below", "iterations_per_second", "unknown", "measured"),
-    ),
 }
 """By type the fields that documents have, where these are not all."""
+
+_NULL_INTERVALS = ("ScalingPoint",)
+"""Types whose documents have had null in place of an interval from the first, where others leave it out."""
 
 
 def document(schema: str, *parts: Mapping[str, Any], **content: Any) -> Json:
@@ -89,7 +89,8 @@ def dumps(document: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON data: dataclasses become objects of their fields, what is not finite null, other objects text."""
+    """`value` as JSON data: dataclasses become objects of their fields, what is not finite null, other objects text. An
+    interval that a number has not is left out."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -99,7 +100,9 @@ def plain(value: Any) -> Any:
         if kind in _SPECIAL:
             return _SPECIAL[kind](value)
         names = _FIELDS.get(kind) or (field.name for field in fields(value))
-        return {name: plain(getattr(value, name)) for name in names}
+        found = {name: plain(getattr(value, name)) for name in names}
+        needless = () if kind in _NULL_INTERVALS else [name for name in found if name.endswith("_interval")]
+        return {name: one for name, one in found.items() if one is not None or name not in needless}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list | set | frozenset):
@@ -145,6 +148,18 @@ def _mix(mix: InstructionMix) -> Json:
     )
 
 
+def _roofline(chart: Roofline) -> Json:
+    """A chart; what it says in words where its cores draw the most from memory, if that is another chart."""
+    names = ("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region")
+    most = chart.most
+    return record(
+        pick(chart, *names, "memory_until", "above", "below", "iterations_per_second", "unknown", "measured"),
+        interval_json("bound", chart.bound_interval),
+        interval_json("iterations_per_second", chart.iterations_per_second_interval),
+        {} if most is None else {"most": pick(most, "bound_by", "region", "memory_until", "above", "below")},
+    )
+
+
 def _reason(reason: Reason) -> str:
     from kernmodel.report.text.reasons import reason_text
 
@@ -156,6 +171,7 @@ _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
     "Machine": _machine,
     "InstructionMix": _mix,
     "Reason": _reason,
+    "Roofline": _roofline,
 }
 """By type how a value of it is told of, where that is not by its fields."""
 

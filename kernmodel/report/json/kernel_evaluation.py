@@ -55,7 +55,7 @@ def _point(point: JudgedPoint) -> Json:
     return record(
         pick(point.point, "line", "sizes", "cores"),
         pick(point, "measured", "predicted", "error_percent", "residence", "share"),
-        interval_json("predicted", prediction.cycles_interval if point.point.cores == 1 else None),
+        interval_json("predicted", point.predicted_interval),
         times=[{"name": name, "cycles": cycles} for name, cycles in prediction.times.items()],
         binding=prediction.binding,
         peers=[{"predictor": name, "cycles": cycles} for name, cycles in point.peers.items()],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import Json, code_json, document, kernel_json, pick, record
+from kernmodel.report.json.document import Json, code_json, document, interval_json, kernel_json, pick, record
 from kernmodel.report.text.bottleneck import limit_text
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def carm_document(answer: CarmAnswer) -> Json:
         "kernmodel.carm/1",
         record(machine=answer.machine, cores=answer.cores),
         _subject_json(answer.subject),
+        interval_json("bound_if_times_add", findings.added_interval),
         adcarm=findings.roofline,
         carm=findings.beside,
         shares=findings.shares,
@@ -52,6 +53,8 @@ def _subject_json(subject: Subject) -> Json:
     """Kernel, code, mix and prediction."""
     case = subject.case
     predicted = record(
+        interval_json("flop_per_second", case.performance_interval),
+        interval_json("iterations_per_second", subject.iterations_per_second_interval),
         flop_per_second=case.performance,
         iterations_per_second=subject.iterations_per_second,
         reason=limit_text(subject),
@@ -66,9 +69,13 @@ def _subject_json(subject: Subject) -> Json:
     )
 
 
+_UNSURE = ("before", "bound", "gain", "gain_of_all")
+
+
 def _what_if_json(one: WhatIf) -> Json:
     names = ("name", "change", "model", "bound_by", "before", "bound", "gain", "gain_of_all")
-    return record(pick(one, *names), chart=one.roofline)
+    intervals = (interval_json(name, getattr(one, f"{name}_interval")) for name in _UNSURE)
+    return record(pick(one, *names), *intervals, chart=one.roofline)
 
 
 def mix_document(answer: MixAnswer) -> Json:

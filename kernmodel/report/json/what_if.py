@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import Json, document, in_units, kernel_json, pick, plain, record, subject_json
+from kernmodel.report.json.document import (
+    Json,
+    document,
+    in_units,
+    interval_json,
+    kernel_json,
+    pick,
+    plain,
+    record,
+    subject_json,
+)
 from kernmodel.report.json.ecm import prediction_json
 from kernmodel.report.what_if_reasons import reason_of
 from kernmodel.studies.what_if.runs import seconds
+from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import MachineFigures
@@ -35,7 +46,7 @@ def sensitivity_document(answer: SensitivityAnswer, unit: str) -> Json:
         "kernmodel.sensitivity/1",
         _before(answer.before, unit),
         step=answer.step,
-        figures=[pick(one, "figure", "elasticity", "less", "below", "above", "more") for one in answer.figures],
+        figures=list(answer.figures),
         without_effect=answer.without_effect,
         notes=answer.notes,
     )
@@ -67,9 +78,17 @@ def _before(answer: EcmAnswer, unit: str) -> Json:
 def _runtime(answer: EcmAnswer, unit: str) -> Json:
     """Seconds per unit of work of all cores, the same in the unit of the headline, and the prediction of one core."""
     prediction, point = answer.prediction, answer.scaling[0]
+    held = point.cycles_interval
+    in_seconds = None if held is None else held.map(lambda cycles: cycles / answer.machine.clock_hz)
+    in_unit = None if held is None else held.map(lambda cycles: convert_cycles(cycles, unit, prediction.work))
     return record(
+        interval_json("seconds", in_seconds),
         seconds=seconds(answer),
-        headline={"unit": unit, "value": in_units(point.cycles, prediction.work)[unit]},
+        headline={
+            "unit": unit,
+            "value": in_units(point.cycles, prediction.work)[unit],
+            **interval_json("value", in_unit),
+        },
         prediction=prediction_json(prediction),
         point=point,
     )
@@ -77,6 +96,8 @@ def _runtime(answer: EcmAnswer, unit: str) -> Json:
 
 def _effect(before: EcmAnswer, effect: Effect, unit: str) -> Json:
     return record(
+        interval_json("ratio", effect.ratio_interval),
+        interval_json("elasticity", effect.elasticity_interval),
         changes=effect.changes,
         applied=[pick(one, "path", "before", "after", "ratio", "notes") for one in effect.applied],
         after=_runtime(effect.after, unit),
@@ -90,6 +111,7 @@ def _variant(variant: CodeVariant, unit: str) -> Json:
     answer = variant.answer
     return record(
         pick(variant, "label", "ratio", "error"),
+        interval_json("ratio", variant.ratio_interval),
         asked=pick(variant.code, "compiler", "flags"),
         code=None if answer is None else answer.origin,
         loop=None if answer is None else _loop(answer),

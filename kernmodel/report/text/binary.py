@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Pair, fields, left, right, table
-from kernmodel.report.number_text import count
 from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.binary.program import BasicBlock, Function, Loop, SourceLine

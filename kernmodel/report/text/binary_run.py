@@ -9,11 +9,12 @@ from kernmodel.binary.lifting import WAYS
 from kernmodel.binary.predictors.own import OWN_ECM
 from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Line, fields, left, right, table
-from kernmodel.report.number_text import count, with_interval
 from kernmodel.report.text.binary import residency_fields
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.roofline import chart_blocks
 from kernmodel.report.text.sections import notes_section
+from kernmodel.uncertainty import with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.binary.answer import BinaryRun

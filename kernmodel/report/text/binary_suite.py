@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Blocks, fields, left, lines, right, table
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.binary.suite.model import Class, Judged, SuiteAnswer

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from kernmodel.models.memory_ends import cycles_ratio
 from kernmodel.report.layout import Blocks, Line, entry, fields, left, right, table
-from kernmodel.report.number_text import count, decimal, time_in
+from kernmodel.report.number_text import decimal, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
-from kernmodel.report.text.ecm import outside_fields
+from kernmodel.report.text.ecm import outside_fields, performance_text
 from kernmodel.report.text.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
 from kernmodel.report.text.traffic import access_table, path_table
 from kernmodel.studies.blocking.answer import UNMEASURED_RUN
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
@@ -170,11 +173,12 @@ def _saturated(answer: BlockingAnswer, unit: str) -> Blocks:
     if answer.saturated is None or not answer.candidates:
         return ()
     before, after = answer.saturated
-    work = answer.before.prediction.work
+    work, gain = answer.before.prediction.work, cycles_ratio(before, after)
+    times = with_interval(gain.value, gain.interval(), _speedup, cause=False)
     return fields(
         f"All {count(answer.before.machine.topology.cores_per_numa_domain, 'core')} of a ccNUMA domain",
-        ("without blocking", time_in(before, unit, work)),
-        (blocks_text(answer.candidates[0].blocks), f"{time_in(after, unit, work)} ({_speedup(before / after)})"),
+        ("without blocking", performance_text(before, unit, work)),
+        (blocks_text(answer.candidates[0].blocks), f"{performance_text(after, unit, work)} ({times})"),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Heading, Line, fields, left, right, table
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
 from kernmodel.traffic.model import QUANTITIES
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

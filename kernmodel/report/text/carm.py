@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.report.layout import Blocks, Fields, fields, left, lines, right, table
-from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.number_text import decimal, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.mix import fp_name, memory_name
 from kernmodel.report.text.roofline import (
     FLOP,
-    TITLES,
-    bandwidth_text,
+    allowed_text,
     compute_section,
     intensity_text,
     limit_of,
+    limiting_roof,
     mark_text,
-    roof_name,
+    rate_text,
+    roof_text,
     shares_section,
     subject_fields,
 )
 from kernmodel.report.text.sections import loop_section, machine_fields, notes_section
+from kernmodel.uncertainty import with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.code.mix import InstructionMix
-    from kernmodel.models.findings import Findings
+    from kernmodel.models.chart import Roofline
+    from kernmodel.models.findings import Findings, WhatIf
     from kernmodel.studies.predict.roofline import CarmAnswer, Subject
 
 
@@ -86,20 +91,17 @@ def _side_by_side(findings: Findings) -> Blocks:
     """Every memory roof and what stands at the kernel's intensity, in the state of the art and scaled."""
     before, after = findings.beside, findings.roofline
     intensity = after.points[0].intensity if after.points else None
-    scaled = {roof.level: roof.bytes_per_second for roof in after.memory_roofs}
-
-    def allowed(bandwidth: float) -> str | None:
-        return None if intensity is None else prefixed(intensity * bandwidth, "FLOP/s")
+    scaled = {roof.level: roof for roof in after.memory_roofs}
 
     allowing = (
-        right("CARM allows", lambda roof: allowed(roof.bytes_per_second)),
-        right("adCARM allows", lambda roof: allowed(scaled[roof.level])),
+        right("CARM allows", lambda roof: allowed_text(roof, intensity)),
+        right("adCARM allows", lambda roof: allowed_text(scaled[roof.level], intensity)),
     )
     columns = (
         left("level", "level"),
-        right("CARM", "bytes_per_second", bandwidth_text),
-        right("adCARM", lambda roof: bandwidth_text(scaled[roof.level])),
-        right("factor", lambda roof: scaled[roof.level] / roof.bytes_per_second),
+        right("CARM", roof_text),
+        right("adCARM", lambda roof: roof_text(scaled[roof.level])),
+        right("factor", lambda roof: scaled[roof.level].bytes_per_second / roof.bytes_per_second),
         *(() if after.bound is None else allowing),
     )
     bounds = (
@@ -107,12 +109,16 @@ def _side_by_side(findings: Findings) -> Blocks:
         if after.bound is None
         else (
             ("intensity", f"{intensity_text(intensity)} FLOP/B"),
-            ("bound by CARM", f"{limit_of(before)}, by {roof_name(before.bound_by)}; region: {before.region}"),
-            ("bound by adCARM", f"{limit_of(after)}, by {roof_name(after.bound_by)}; region: {after.region}"),
+            ("bound by CARM", _bound(before)),
+            ("bound by adCARM", _bound(after)),
         )
     )
     roofs = table("State of the art beside the scaled roofs", columns, before.memory_roofs, always=True)
     return (*roofs, Fields(bounds)) if bounds else roofs
+
+
+def _bound(chart: Roofline) -> str:
+    return f"{limit_of(chart)}, by {limiting_roof(chart)}; region: {chart.either(lambda one: one.region)}"
 
 
 def _origins(findings: Findings) -> Blocks:
@@ -129,9 +135,10 @@ def _reading(findings: Findings, subject: Subject) -> Blocks:
     told = list(findings.sentences)
     performance = subject.case.performance
     if performance:
-        told.insert(1, f"Predicted (ECM): {prefixed(performance, 'FLOP/s')}. {limit_text(subject)}")
+        predicted = rate_text(performance, subject.case.performance_interval, "FLOP/s")
+        told.insert(1, f"Predicted (ECM): {predicted}. {limit_text(subject)}")
     if findings.added is not None:
-        added = prefixed(findings.added, _unit(findings))
+        added = rate_text(findings.added, findings.added_interval, _unit(findings))
         told.append(f"If the times of the levels add up instead of overlapping: {added}.")
     return lines("Reading", told)
 
@@ -141,14 +148,18 @@ def _unit(findings: Findings) -> str:
     return "FLOP/s" if findings.roofline.bound else "It/s"
 
 
+def _then_by(one: WhatIf) -> str:
+    return one.bound_by if one.roofline is None else one.roofline.either(lambda chart: chart.bound_by)
+
+
 def _what_ifs(findings: Findings) -> Blocks:
     unit = _unit(findings)
     columns = (
         left("change", "name"),
-        right("bound before", lambda one: prefixed(one.before, unit)),
-        right("with it", lambda one: prefixed(one.bound, unit)),
-        right("gain", "gain"),
-        left("then by", "bound_by"),
+        right("bound before", lambda one: rate_text(one.before, one.before_interval, unit)),
+        right("with it", lambda one: rate_text(one.bound, one.bound_interval, unit)),
+        right("gain", lambda one: with_interval(one.gain, one.gain_interval, decimal, cause=False)),
+        left("then by", _then_by),
         left("chart", "model"),
         left("what changes", "change", fold=True),
     )

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Heading, Line, left, table
-from kernmodel.report.number_text import count, quantity, with_interval
+from kernmodel.report.number_text import quantity
+from kernmodel.uncertainty import with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.errors import Location

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.report.layout import Block, Blocks, Line, fields, left, lines, right, table
-from kernmodel.report.number_text import MISSING, count, decimal, time_in
+from kernmodel.report.number_text import MISSING, decimal, time_in
 from kernmodel.report.text.bottleneck import because_text
 from kernmodel.report.text.ecm import bound_sign, performance_text
 from kernmodel.report.text.sections import code_fields, kernel_fields, merged_notes, notes_section
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint

@@ -10,7 +10,7 @@ from kernmodel.code.calls import named
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
-from kernmodel.report.number_text import as_text, count, decimal, time_in, with_interval
+from kernmodel.report.number_text import as_text, decimal, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.caches import (
     STORES,
@@ -40,8 +40,10 @@ from kernmodel.report.text.traffic import (
     transfer_table,
 )
 from kernmodel.traffic.model import SYMBOLIC, strongest
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import Work, meaningful_units
 from kernmodel.value_types import NamedTuple
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint

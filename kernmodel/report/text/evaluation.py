@@ -11,9 +11,10 @@ from kernmodel.code.blocks import parse_hex
 from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import TOLERANCES
 from kernmodel.report.layout import Block, Blocks, Column, Fields, Heading, Line, entry, fields, left, right, table
-from kernmodel.report.number_text import MISSING, count, decimal
+from kernmodel.report.number_text import MISSING, decimal
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import failures_section
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.model import Category, Evaluation, Group, Judged

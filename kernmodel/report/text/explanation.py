@@ -12,6 +12,7 @@ from kernmodel.report.number_text import decimal
 from kernmodel.report.text.binding import bound_text
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import instruction_columns
+from kernmodel.words import plural
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
@@ -50,7 +51,7 @@ _MECHANISMS = (
 
 
 def _crowd_section(incore: InCore, explanation: Explanation) -> Blocks:
-    ports = f"port{'s' if len(incore.binding_ports) > 1 else ''} {', '.join(incore.binding_ports)}"
+    ports = f"{plural(len(incore.binding_ports), 'port')} {', '.join(incore.binding_ports)}"
     columns = (
         right("cycles", "cycles"),
         right("share", lambda item: f"{100 * item.share:.0f} %"),

@@ -13,7 +13,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.isa import DEFAULT
 from kernmodel.report.layout import Block, Blocks, Line, Value, fields, left, right, table
-from kernmodel.report.number_text import count, decimal, quantity, with_interval
+from kernmodel.report.number_text import decimal, quantity
 from kernmodel.report.text.binding import bound_text
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import (
@@ -24,7 +24,8 @@ from kernmodel.report.text.sections import (
     notes_section,
     parameters_section,
 )
-from kernmodel.uncertainty import union
+from kernmodel.uncertainty import union, with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockResult

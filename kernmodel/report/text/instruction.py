@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Heading, Line, fields, left, right, table
-from kernmodel.report.number_text import count, short
+from kernmodel.report.number_text import short
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from kernmodel.errors import SourceError
 from kernmodel.report.layout import Blocks, Heading, Line, Table, cells, fields, left, right, table
-from kernmodel.report.number_text import MISSING, count, sizes
+from kernmodel.report.number_text import MISSING, sizes
 from kernmodel.report.text.sections import notes_section
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.source.load import FoundNest

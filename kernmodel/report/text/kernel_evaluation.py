@@ -9,8 +9,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Blocks, fields, left, right, table
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
 from kernmodel.report.text.sections import failures_section
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.kernel_model import ErrorSummary, JudgedPoint, JudgedSeries, KernelEvaluation, PointGroup

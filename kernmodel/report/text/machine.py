@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Line, Table, cells, fields, left, right, table
-from kernmodel.report.number_text import MISSING, count, short
+from kernmodel.report.number_text import MISSING, short
 from kernmodel.report.text.sections import sources_section
 from kernmodel.units import format_bytes, format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.kerncraft import Imported

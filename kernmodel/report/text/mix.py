@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING, TypeVar
 
 from kernmodel.report.layout import Blocks, Column, Pair, fields, left, lines, right, table
-from kernmodel.report.number_text import MISSING, count, sizes
+from kernmodel.report.number_text import MISSING, sizes
 from kernmodel.report.number_text import short as four_digits
 from kernmodel.report.text.sections import code_fields, loop_section, machine_fields, notes_section
+from kernmodel.words import count, plural
 
 if TYPE_CHECKING:
     from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
@@ -52,8 +53,7 @@ def _loop_name(part: MixPart) -> str:
     loop = part.loop
     region = f"{loop.role} loop at {loop.label}" if loop.label else loop.role
     passes = loop.iterations_per_pass
-    noun = "iteration" if passes == 1 else "iterations"
-    per = f", {_number(passes)} source {noun} in a pass" if passes else ""
+    per = f", {_number(passes)} source {plural(passes, 'iteration')} in a pass" if passes else ""
     return f"{region}, {count(len(loop.instructions), 'instruction')}{per}"
 
 

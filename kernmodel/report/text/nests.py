@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.models.ecm import AT_LEAST
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Table, cells, fields, left, right
-from kernmodel.report.number_text import MISSING, count, prefixed, sizes, time_in, with_interval
+from kernmodel.report.number_text import MISSING, prefixed, sizes, time_in
 from kernmodel.report.text.bottleneck import limit_short
 from kernmodel.report.text.ecm import bound_sign
 from kernmodel.report.text.sections import machine_fields, merged_notes, notes_section
 from kernmodel.studies.predict.whole import sums_by_function
+from kernmodel.uncertainty import with_interval
 from kernmodel.units import convert_cycles, format_bytes, meaningful_units
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer, TrafficAnswer

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.model import Reason, Why
-from kernmodel.units import first_names
+from kernmodel.words import count, first_names
 
 _NAMED = 4
 """Instructions or ports that a sentence spells out."""
@@ -59,19 +59,19 @@ def reason_text(reason: Reason | None) -> str:
 
 
 def _fetch(reason: Reason) -> str:
-    code = f"{_count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
+    code = f"{count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
     return f"fetching {code} takes {_cycles(reason)} per pass"
 
 
 def _predecode(reason: Reason) -> str:
-    code = f"{_count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
+    code = f"{count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
     prefixed = reason.figures["prefixed"]
     slow = f", {prefixed} with a length-changing prefix" if prefixed else ""
     return f"the predecoder takes {_cycles(reason)} per pass for {code}{slow}"
 
 
 def _decode(reason: Reason) -> str:
-    units, slow = _count(reason.figures["units"], "instruction"), reason.figures["complex"]
+    units, slow = count(reason.figures["units"], "instruction"), reason.figures["complex"]
     first = f", {slow} of which need the complex one" if slow else ""
     return f"the decoders take {_cycles(reason)} per pass for {units} or fused pairs{first}"
 
@@ -81,7 +81,7 @@ def _decode_erratum(reason: Reason) -> str:
     keep = "keeps" if branches == 1 else "keep"
     return (
         f"decoding takes {_cycles(reason)} per pass, with what the µop cache delivers: "
-        f"{_count(branches, 'branch', 'branches')} of the JCC erratum {keep} code out of it"
+        f"{count(branches, 'branch', 'branches')} of the JCC erratum {keep} code out of it"
     )
 
 
@@ -146,10 +146,6 @@ def _renamed(reason: Reason) -> str:
     return f"memory renaming makes the reload of {cells} free: nothing to gain by keeping it in a register"
 
 
-def _count(number: float, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def _cycles(reason: Reason) -> str:
     return f"{reason.cycles:.2f} cycles"
 
@@ -172,15 +168,15 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.DECODE_ERRATUM: _decode_erratum,
     Why.UOP_CACHE: lambda r: f"the µop cache takes {_cycles(r)} per pass to deliver {r.figures['entries']} µops",
     Why.OP_CACHE: lambda r: (
-        f"the op cache takes {_cycles(r)} per pass to deliver {_count(r.figures['entries'], 'entry', 'entries')}"
+        f"the op cache takes {_cycles(r)} per pass to deliver {count(r.figures['entries'], 'entry', 'entries')}"
     ),
     Why.CODE_LINES: lambda r: (
-        f"the loop's {r.figures['bytes']} bytes lie in {_count(r.figures['lines'], 'line')} of code, "
+        f"the loop's {r.figures['bytes']} bytes lie in {count(r.figures['lines'], 'line')} of code, "
         f"of which the op cache delivers one a cycle: {_cycles(r)} per pass"
     ),
     Why.LOOP_BUFFER: lambda r: (
         f"the loop buffer takes {_cycles(r)} per pass to replay {r.figures['uops']} µops, "
-        f"{_count(r.figures['passes'], 'pass', 'passes')} a round"
+        f"{count(r.figures['passes'], 'pass', 'passes')} a round"
     ),
     Why.ISSUE: _issue,
     Why.ISSUE_GROUPS: lambda r: f"{_issue(r)}, as some go together or end a round of the loop buffer",

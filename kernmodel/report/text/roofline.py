@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.chart import TITLES
 from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Column, Fields, Line, Pair, fields, left, lines, right, table
-from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.sections import (
     code_fields,
@@ -17,20 +18,14 @@ from kernmodel.report.text.sections import (
     merged_notes,
     notes_section,
 )
+from kernmodel.uncertainty import with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
-    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, ModelName, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, Roofline
     from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
-
-TITLES: dict[ModelName, str] = {
-    "orm": "Original roofline",
-    "hierarchical": "Hierarchical roofline",
-    "carm": "Cache-aware roofline (CARM)",
-    "irm": "Integrated roofline (IRM)",
-    "adcarm": "Application-driven cache-aware roofline (adCARM)",
-}
-"""What a model is called."""
+    from kernmodel.uncertainty import Interval
 
 _ROLES = {
     "peak": "peak of the machine",
@@ -66,19 +61,20 @@ def subject_fields(subject: Subject) -> tuple[Pair, ...]:
 
 def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
     """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
-    bound = f"at most {limit_of(chart)}, by {roof_name(chart.bound_by)}"
+    bound = f"at most {limit_of(chart, cause=True)}, by {limiting_roof(chart)}"
     headline = "  no bound: the intensity is not known" if chart.bound is None else f"  {bound}"
     known = bool(subject.iterations_per_second)
+    region = chart.either(lambda one: one.region and _REGIONS[one.region])
     heading, verdict = fields(
         TITLES[chart.model],
         ("bytes", chart.bytes_meant),
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
         ("measured", "; ".join(map(mark_text, chart.measured)) or None),
         ("limited by", (limit_text(subject) or None) if known else None),
-        ("region", chart.region and _REGIONS[chart.region] + (", of those that are known" if chart.unknown else "")),
+        ("region", region and region + (", of those that are known" if chart.unknown else "")),
         ("not known", f"the roof of {', '.join(chart.unknown)}" if chart.unknown else None),
-        ("roof above", chart.region and (chart.above or "none")),
-        ("below", chart.region and (chart.below or "none")),
+        ("roof above", region and chart.either(lambda one: one.above or "none")),
+        ("below", region and chart.either(lambda one: one.below or "none")),
     )
     return (
         heading,
@@ -92,18 +88,35 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
 def mark_text(mark: MeasuredMark) -> str:
     """A measurement with its share of its roof."""
     at = f", {short(mark.intensity)} FLOP/B by measured bytes" if mark.by_bytes else ""
-    share = f"{mark.percent_of_roof:.0f} % of {roof_name(mark.roof)}"
+    share = f"{share_of_roof(mark)} of {roof_name(mark.roof)}"
     return f"{prefixed(mark.flop_per_second, 'FLOP/s')}, {share}{at}"
 
 
-def limit_of(chart: Roofline) -> str:
-    """The bound with its unit: iterations where the kernel computes nothing."""
-    return prefixed(chart.bound, "FLOP/s") if chart.bound else prefixed(chart.iterations_per_second, "It/s")
+def share_of_roof(mark: MeasuredMark) -> str:
+    """What was measured of what its roof allows, in percent."""
+    return with_interval(mark.percent_of_roof, mark.percent_interval, "{:.0f} %".format, cause=False)
+
+
+def limit_of(chart: Roofline, *, cause: bool = False) -> str:
+    """The bound with its unit, iterations where the kernel computes nothing, and its interval."""
+    if chart.bound:
+        return rate_text(chart.bound, chart.bound_interval, "FLOP/s", cause=cause)
+    return rate_text(chart.iterations_per_second, chart.iterations_per_second_interval, "It/s", cause=cause)
+
+
+def rate_text(value: float, interval: Interval | None, unit: str, *, cause: bool = False) -> str:
+    """A rate with an SI prefix, and its interval."""
+    return with_interval(value, interval, lambda one: prefixed(one, unit), cause=cause)
 
 
 def roof_name(name: str | None) -> str:
     """A roof in a sentence."""
     return f"the roof of {name}" if name else "-"
+
+
+def limiting_roof(chart: Roofline) -> str:
+    """What gives the bound, in a sentence."""
+    return roof_name(chart.either(lambda one: one.bound_by))
 
 
 _REGIONS = {
@@ -114,8 +127,11 @@ _REGIONS = {
 
 
 def _prediction(chart: Roofline, subject: Subject) -> str:
-    share = (subject.iterations_per_second or 0.0) / chart.iterations_per_second
-    return f"{_performance(subject)}, {share:.0%} of the bound"
+    rate, interval = subject.iterations_per_second or 0.0, subject.iterations_per_second_interval
+    most = interval.high if interval and chart.most else rate
+    shares = sorted((rate / chart.iterations_per_second, most / (chart.most or chart).iterations_per_second))
+    of_bound = " to ".join(dict.fromkeys(map("{:.0%}".format, shares)))
+    return f"{_performance(subject)}, {of_bound} of the bound"
 
 
 def _intensities(chart: Roofline) -> Blocks:
@@ -128,18 +144,16 @@ def _intensities(chart: Roofline) -> Blocks:
     def intensity(roof: MemoryRoof) -> float | None:
         return intensities.get(roof.level, intensities.get(""))
 
-    def allowed(roof: MemoryRoof) -> str | None:
-        found = intensity(roof)
-        return prefixed(found * roof.bytes_per_second, "FLOP/s") if found else None
-
     def ridge(roof: MemoryRoof) -> str | None:
-        return None if highest is None else f"{short(highest / roof.bytes_per_second)} FLOP/B"
+        if highest is None:
+            return None
+        return roof_text(roof, lambda rate: highest / rate, lambda found: f"{short(found)} FLOP/B")
 
     columns = (
         left("level", lambda roof: f"* {roof.level}" if roof.level == chart.bound_by else roof.level),
         right("FLOP/B", lambda roof: intensity_text(intensity(roof))),
-        right("bandwidth", "bytes_per_second", bandwidth_text),
-        right("allows", allowed),
+        right("bandwidth", roof_text),
+        right("allows", lambda roof: allowed_text(roof, intensity(roof))),
         right("ridge point", ridge),
         left("origin of the bandwidth", "origin", fold=True),
     )
@@ -149,6 +163,21 @@ def _intensities(chart: Roofline) -> Blocks:
 def bandwidth_text(value: float) -> str:
     """Bytes per second."""
     return prefixed(value, "B/s")
+
+
+def roof_text(
+    roof: MemoryRoof, of: Callable[[float], float] = float, written: Callable[[float], str] = bandwidth_text
+) -> str:
+    """What follows from the bandwidth of a roof, with its interval; the bandwidth itself if nothing is said."""
+    held = roof.bytes_per_second_interval
+    return with_interval(of(roof.bytes_per_second), held and held.map(of), written, cause=False)
+
+
+def allowed_text(roof: MemoryRoof, intensity: float | None) -> str | None:
+    """The performance that a roof allows at an intensity."""
+    if not intensity:
+        return None
+    return roof_text(roof, lambda rate: intensity * rate, lambda found: prefixed(found, "FLOP/s"))
 
 
 def intensity_text(intensity: float | None) -> str:
@@ -170,12 +199,19 @@ def compute_section(roofs: Sequence[ComputeRoof]) -> Blocks:
 
 def shares_section(shares: Sequence[LevelShare]) -> Blocks:
     """Memory share and memory impact of each level."""
+
+    def known(value: float | None, interval: Interval | None, written: Callable[[float], str]) -> str:
+        return UNKNOWN if value is None else with_interval(value, interval, written, cause=False)
+
+    def percent(share: float) -> str:
+        return f"{100 * share:.1f} %"
+
     columns = (
         left("level", "level"),
         right("B/It served", "bytes_served", short),
-        right("bandwidth", lambda one: UNKNOWN if one.bandwidth is None else bandwidth_text(one.bandwidth)),
-        right("memory share", lambda one: f"{100 * one.share:.1f} %"),
-        right("memory impact", lambda one: UNKNOWN if one.impact is None else f"{100 * one.impact:.1f} %"),
+        right("bandwidth", lambda one: known(one.bandwidth, one.bandwidth_interval, bandwidth_text)),
+        right("memory share", lambda one: percent(one.share)),
+        right("memory impact", lambda one: known(one.impact, one.impact_interval, percent)),
     )
     title = "Memory share (of the bytes) and memory impact (of the time) by the level that serves the core"
     return table(title, columns, shares)
@@ -228,8 +264,8 @@ def _model_table(kernels: Sequence[Charted], number: int) -> Blocks:
         right("predicted", lambda found: _performance(found[0])),
         *_measured_columns(kernels, number),
         right("bound", lambda found: limit_of(found[1])),
-        left("limited by", lambda found: found[1].bound_by),
-        left("region", lambda found: found[1].region),
+        left("limited by", lambda found: found[1].either(lambda chart: chart.bound_by)),
+        left("region", lambda found: found[1].either(lambda chart: chart.region)),
     )
     heading, found = table(TITLES[first.model], columns, ((one.subject, one.rooflines[number]) for one in kernels))
     return (heading, Fields((("bytes", first.bytes_meant),)), found)
@@ -245,11 +281,13 @@ def _measured_columns(kernels: Sequence[Charted], number: int) -> tuple[Column, 
 
     return (
         right("measured", lambda found: prefixed(mark.flop_per_second, "FLOP/s") if (mark := first(found)) else None),
-        right("% of its roof", lambda found: f"{mark.percent_of_roof:.0f}" if (mark := first(found)) else None),
+        right("of its roof", lambda found: share_of_roof(mark) if (mark := first(found)) else None),
     )
 
 
 def _performance(subject: Subject) -> str | None:
     """What is predicted: iterations where the kernel computes nothing."""
-    performance, rate = subject.case.performance, subject.iterations_per_second
-    return prefixed(performance, "FLOP/s") if performance else prefixed(rate, "It/s") if rate else None
+    case, rate = subject.case, subject.iterations_per_second
+    if case.performance:
+        return rate_text(case.performance, case.performance_interval, "FLOP/s")
+    return rate_text(rate, subject.iterations_per_second_interval, "It/s") if rate else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, fields, left, lines, right, table
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.ecm import (
     at_least,
@@ -29,6 +29,7 @@ from kernmodel.report.text.sections import (
     unit_of_work,
 )
 from kernmodel.studies.scaling import unit_of_performance
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction

@@ -11,6 +11,7 @@ from kernmodel.errors import Note
 from kernmodel.patterns import pattern
 from kernmodel.report.layout import Blocks, Column, Fields, Heading, Line, Pair, Value, left, right, table
 from kernmodel.report.number_text import MISSING, sizes
+from kernmodel.words import plural
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
@@ -55,8 +56,7 @@ def unit_of_work(traffic: Traffic) -> str:
     if not traffic.unit_stream:
         return "1 iteration (no array moves with the inner loop); cy/CL below means cycles per iteration"
     iterations = traffic.iterations_per_unit
-    noun = "iteration" if iterations == 1 else "iterations"
-    return f"{iterations:g} {noun} (one cache line of {traffic.unit_stream})"
+    return f"{iterations:g} {plural(iterations, 'iteration')} (one cache line of {traffic.unit_stream})"
 
 
 def kernel_fields(nest: LoopNest, values: Mapping[str, int]) -> tuple[Pair, ...]:

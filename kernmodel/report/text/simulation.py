@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kernmodel.cachesim.model import MEMORY
 from kernmodel.cachesim.run import by_level
 from kernmodel.report.layout import Blocks, Column, Fields, Heading, Line, Table, fields, left, lines, table
-from kernmodel.report.number_text import count
 from kernmodel.units import format_bytes
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.model import CacheSpec, Counters

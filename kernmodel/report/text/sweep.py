@@ -9,9 +9,11 @@ from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.models.bandwidths import most_drawn
 from kernmodel.models.calls import CALLS
+from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Column, Line, Pair, fields, left, lines, right
-from kernmodel.report.number_text import MISSING, count, decimal, quantity
+from kernmodel.report.number_text import MISSING, decimal, quantity
 from kernmodel.report.text.sections import NUMBERS, machine_fields, merged_notes
 from kernmodel.studies.sweep.rows import (
     ALL_CORES,
@@ -22,8 +24,11 @@ from kernmodel.studies.sweep.rows import (
     WHILE,
     coordinate,
     coordinate_name,
+    interval_of_all_cores,
 )
+from kernmodel.uncertainty import with_interval
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
@@ -91,15 +96,34 @@ def row_columns(study: SweepStudy, unit: str, known: Iterable[Row] = ()) -> tupl
     def time_in_unit(value: Any) -> str:
         return quantity(value, unit) if isinstance(value, int | float) else MISSING
 
+    def all_in_unit(row: Row) -> str:
+        value = row.get(ALL_CORES[unit])
+        if not isinstance(value, int | float):
+            return MISSING
+        return with_interval(value, interval_of_all_cores(row, unit), lambda one: quantity(one, unit), cause=False)
+
+    def saturated(row: Row) -> str:
+        known = row.get("saturated") is not None or row.get(ALL_CORES[unit]) is None
+        return _text(row.get("saturated")) if known else UNKNOWN
+
     return (
         *map(_coordinate_column, study.grid.axes),
         *(right(name.removesuffix(TIME), methodcaller("get", name), _number, least=_TIME_WIDTH) for name in times),
         right(f"T_ECM {unit}", methodcaller("get", CORE[unit]), time_in_unit, least=len("1.234 GFLOP/s")),
-        *((right(f"all cores {unit}", methodcaller("get", ALL_CORES[unit]), time_in_unit),) if all_cores else ()),
-        *((right("saturated", methodcaller("get", "saturated"), _text),) if all_cores else ()),
+        *((right(f"all cores {unit}", all_in_unit, least=_room(study)),) if all_cores else ()),
+        *((right("saturated", saturated),) if all_cores else ()),
         *(left(name.replace("_", " "), methodcaller("get", name), _text, least=_REUSE_WIDTH) for name in reuses),
         left("binds", methodcaller("get", "binding"), _text),
     )
+
+
+def _room(study: SweepStudy) -> int:
+    """Characters that the performance of all cores takes: with its interval, where more cores draw on memory than were
+    measured."""
+    counts = [cores for axis in study.grid.axes if axis.kind == "cores" for cores in axis.values]
+    most = max((one for one in (*counts, study.grid.base.kernel.cores) if isinstance(one, int)), default=1)
+    unsure = any(most_drawn(machine, most) for machine in study.machines)
+    return len("123.45 cy/CL (123.45 to 123.45)") if unsure else 0
 
 
 def _coordinate_column(axis: Axis) -> Column:

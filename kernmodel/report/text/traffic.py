@@ -23,7 +23,7 @@ from kernmodel.report.layout import (
     right,
     table,
 )
-from kernmodel.report.number_text import MISSING, count, decimal, short, with_interval
+from kernmodel.report.number_text import MISSING, decimal, short
 from kernmodel.report.text.caches import (
     STORES,
     byte_tables,
@@ -36,8 +36,9 @@ from kernmodel.report.text.caches import (
 from kernmodel.report.text.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.traffic.conditions.requirements import in_few_sets
 from kernmodel.traffic.model import ENDS, SYMBOLIC, carriers, intensity_intervals, reuse_in
-from kernmodel.uncertainty import union
+from kernmodel.uncertainty import union, with_interval
 from kernmodel.units import format_bytes, format_share
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

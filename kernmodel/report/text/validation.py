@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, fields, left, lines, right, table
-from kernmodel.report.number_text import count, decimal
+from kernmodel.report.number_text import decimal
 from kernmodel.report.text.kernel_evaluation import group_sections, signed
 from kernmodel.report.text.measure import samples_text, spread_text
 from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_si
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

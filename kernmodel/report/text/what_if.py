@@ -8,8 +8,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Pair, Value, cells, entry, fields, left, right, table
-from kernmodel.report.number_text import MISSING, count, decimal, time_in
+from kernmodel.report.number_text import MISSING, decimal
 from kernmodel.report.text.bottleneck import bottleneck_text
+from kernmodel.report.text.ecm import performance_text
 from kernmodel.report.text.sections import (
     code_fields,
     kernel_fields,
@@ -19,6 +20,8 @@ from kernmodel.report.text.sections import (
     unit_of_work,
 )
 from kernmodel.report.what_if_reasons import reason_of
+from kernmodel.uncertainty import with_interval
+from kernmodel.words import count
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import MachineFigures
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
     from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
     from kernmodel.studies.what_if.sensitivity import SensitivityAnswer
+    from kernmodel.uncertainty import Interval
 
 _SAME = 5e-5
 """|ratio − 1| that prints as no change."""
@@ -46,7 +50,7 @@ def _inputs(answer: EcmAnswer, title: str, more: tuple[Pair, ...]) -> Blocks:
 
 def _time(answer: EcmAnswer, unit: str) -> str:
     """Runtime of all cores in the unit asked for, at the clock that the prediction has."""
-    return time_in(answer.scaling[0].cycles, unit, answer.prediction.work)
+    return performance_text(answer.scaling[0], unit, answer.prediction.work)
 
 
 def _time_name(answer: EcmAnswer) -> str:
@@ -54,15 +58,22 @@ def _time_name(answer: EcmAnswer) -> str:
     return "T_ECM" if cores == 1 else f"time of {cores} cores"
 
 
-def _ratio(value: float | None) -> str:
-    return decimal(value, 3)
+def _ratio(value: float | None, interval: Interval | None = None, *, cause: bool = False) -> str:
+    return MISSING if value is None else with_interval(value, interval, lambda one: decimal(one, 3), cause=cause)
 
 
-def _percent(ratio: float) -> str:
+def _changed(ratio: float, interval: Interval | None) -> str:
     """How the runtime changes, in words."""
+    if interval is not None:
+        return f"the runtime becomes × {_ratio(ratio, interval, cause=True)}"
     if abs(ratio - 1) < _SAME:
-        return "the runtime stays the same"
-    return f"the runtime {'falls' if ratio < 1 else 'rises'} by {abs(100 * (1 - ratio)):.3g} %"
+        return f"the runtime stays the same (× {_ratio(ratio)})"
+    return f"the runtime {'falls' if ratio < 1 else 'rises'} by {abs(100 * (1 - ratio)):.3g} % (× {_ratio(ratio)})"
+
+
+def _shortens(ratio: float, interval: Interval | None) -> bool:
+    """Whether the runtime falls, or may do so."""
+    return (ratio if interval is None else interval.low) <= 1 - _SAME
 
 
 def what_if_report(answer: WhatIfAnswer, unit: str, *, verbose: bool = False) -> Blocks:
@@ -89,11 +100,11 @@ def what_if_report(answer: WhatIfAnswer, unit: str, *, verbose: bool = False) ->
 def _headline(answer: WhatIfAnswer, unit: str) -> Blocks:
     best = answer.effects[0]
     before = f"{_time_name(answer.before)} = {_time(answer.before, unit)} as the machine is"
-    if best.ratio > 1 - _SAME:
+    if not _shortens(best.ratio, best.ratio_interval):
         text = "None of the changes shortens the runtime."
     else:
         most = "Most valuable: " if len(answer.effects) > 1 else ""
-        text = f"{most}{_name(best)}: {_percent(best.ratio)} (× {_ratio(best.ratio)})"
+        text = f"{most}{_name(best)}: {_changed(best.ratio, best.ratio_interval)}"
     return (Heading("Answer"), Line(f"  {before}"), Line(f"  {text}", "strong"))
 
 
@@ -113,8 +124,8 @@ def _effects(answer: WhatIfAnswer, unit: str) -> Blocks:
         right("after", applied("after")),
         right(f"{_time_name(answer.before)} before", lambda _: _time(answer.before, unit)),
         right("after", lambda effect: _time(effect.after, unit)),
-        right("runtime ×", "ratio", _ratio),
-        right("elasticity", "elasticity", elasticity_text),
+        right("runtime ×", lambda effect: _ratio(effect.ratio, effect.ratio_interval)),
+        right("elasticity", lambda effect: elasticity_text(effect.elasticity, effect.elasticity_interval)),
     )
     sums = (cells(columns, effect) for effect in together)
     return table("Effects (runtime of the same work, in seconds)", columns, answer.effects, sums, always=True)
@@ -124,11 +135,13 @@ def _effect_name(answer: WhatIfAnswer, effect: Effect) -> str:
     return "all together" if effect is answer.together else _name(effect)
 
 
-def elasticity_text(value: float | None) -> str:
-    """An elasticity; 0 without a sign."""
-    if value is not None and abs(value) < _LEAST_ELASTICITY:
-        return "0"
-    return decimal(value, 3)
+def elasticity_text(value: float | None, interval: Interval | None = None) -> str:
+    """An elasticity with its interval; 0 without a sign."""
+    if value is None:
+        return MISSING
+    return with_interval(
+        value, interval, lambda one: "0" if abs(one) < _LEAST_ELASTICITY else decimal(one, 3), cause=False
+    )
 
 
 def _all_effects(answer: WhatIfAnswer) -> tuple[Effect, ...]:
@@ -172,7 +185,8 @@ def _worth(answer: SensitivityAnswer, unit: str) -> Blocks:
     if slopes:
         # of equal ones the first, whose effect is the greatest over the wider range
         best = max(slopes, key=lambda one: round(abs(one.elasticity or 0.0), 3))
-        worth = f"1 % more of it changes the runtime by {best.elasticity:+.2f} %"
+        percent = with_interval(best.elasticity or 0.0, best.elasticity_interval, "{:+.2f} %".format)
+        worth = f"1 % more of it changes the runtime by {percent}"
         text = f"{best.figure.short} ({best.figure.text}) matters most: {worth}"
     return (Heading("Answer"), before, Line(f"  {text}", "strong"))
 
@@ -182,11 +196,11 @@ def _figures(answer: SensitivityAnswer, *, verbose: bool) -> Blocks:
     columns = (
         left("figure", "figure.short"),
         right("value", "figure.text"),
-        right("elasticity", "elasticity", elasticity_text),
-        right("× 0.5", "less", _ratio),
-        right(f"− {step}", "below", _ratio),
-        right(f"+ {step}", "above", _ratio),
-        right("× 2", "more", _ratio),
+        right("elasticity", lambda one: elasticity_text(one.elasticity, one.elasticity_interval)),
+        right("× 0.5", lambda one: _ratio(one.less, one.less_interval)),
+        right(f"− {step}", lambda one: _ratio(one.below, one.below_interval)),
+        right(f"+ {step}", lambda one: _ratio(one.above, one.above_interval)),
+        right("× 2", lambda one: _ratio(one.more, one.more_interval)),
         *((left("source", "figure.source", fold=True),) if verbose else ()),
     )
     return table("Runtime with one figure changed (× the runtime as it is)", columns, answer.figures)
@@ -223,10 +237,10 @@ def code_report(answer: CodeAnswer, unit: str, *, verbose: bool = False) -> Bloc
 def _best_code(answer: CodeAnswer) -> Blocks:
     made = [variant for variant in answer.variants if variant.ratio is not None]
     best = min(made, key=lambda variant: variant.ratio or 0.0)
-    ratio = best.ratio or 0.0
+    ratio, held = best.ratio or 0.0, best.ratio_interval
     text = "None of them is faster than the first."
-    if ratio < 1 - _SAME:
-        text = f"Fastest: {best.label}: {_percent(ratio)} (× {_ratio(ratio)})"
+    if _shortens(ratio, held):
+        text = f"Fastest: {best.label}: {_changed(ratio, held)}"
     return (Heading("Answer"), Line(f"  {text}", "strong"))
 
 
@@ -243,7 +257,7 @@ def _variants(answer: CodeAnswer, unit: str, time_name: str) -> Blocks:
         predicted("T_nOL", "answer.prediction.t_nol"),
         predicted("T_ECM cy/CL", "answer.prediction.cycles"),
         predicted(time_name, lambda variant: _time(variant.answer, unit)),
-        predicted("runtime ×", lambda variant: _ratio(variant.ratio)),
+        predicted("runtime ×", lambda variant: _ratio(variant.ratio, variant.ratio_interval)),
         predicted("vector", lambda variant: vector_width(variant.answer)),
         predicted("instructions/It", lambda variant: _instructions(variant.answer)),
     )

@@ -11,7 +11,7 @@ from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.formulas.formula import Formula
-    from kernmodel.models.ecm import EcmPrediction
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.traffic.model import Traffic
 
 
@@ -110,7 +110,7 @@ class BlockingAnswer:
         before: the nest as it stands.
         limits: all conditions that fail and the block sizes that would mend them.
         candidates: ranked, the best first; empty where blocking buys nothing.
-        saturated: for the best candidate and before, cycles per unit of work of all cores of a ccNUMA domain.
+        saturated: performance of all cores of a ccNUMA domain, before and with the best candidate.
         temporal: innermost cache last; empty where the nest has no sweep to repeat.
         refused: loops that may not be blocked, and why.
         sweep: (block size, prediction) over block sizes of the best candidate's innermost blocked loop, for a picture.
@@ -119,7 +119,7 @@ class BlockingAnswer:
     before: EcmAnswer
     limits: tuple[BlockLimit, ...]
     candidates: tuple[Candidate, ...]
-    saturated: tuple[float, float] | None
+    saturated: tuple[ScalingPoint, ScalingPoint] | None
     temporal: tuple[TemporalPotential, ...]
     refused: Mapping[str, str]
     sweep: tuple[tuple[int, EcmPrediction], ...]

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
-from kernmodel.models.ecm import EcmPrediction
+from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+from kernmodel.models.memory_ends import Ratio, cycles_ratio
 from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
@@ -28,6 +29,7 @@ from kernmodel.studies.predict.outside import OUTSIDE_NOTES
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.units import format_bytes
 from kernmodel.value_types import dataclass
+from kernmodel.words import count
 
 POINTS = 30
 """Block sizes in the picture."""
@@ -75,7 +77,7 @@ def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | No
     )
 
 
-def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, Ratio], ...]:
     """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
     together, of which `kernel.cores` share the caches.
 
@@ -86,15 +88,19 @@ def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tupl
     modeller, candidates = found.modeller, found.candidates()
     first = {one.cache: one for one in reversed(candidates)}
 
-    def cycles(blocks: Blocks, known: EcmPrediction) -> float:
+    def together(blocks: Blocks, known: EcmPrediction) -> ScalingPoint:
         return _together(modeller, blocks, cores, {(kernel.cores, modeller.parts): known})
 
-    before = cycles({}, found.stands.prediction) if candidates else 0.0
-    return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
+    best = [one for one in candidates if one is first[one.cache]]
+    return tuple(
+        (one, cycles_ratio(together({}, found.stands.prediction), together(one.blocks, one.prediction))) for one in best
+    )
 
 
-def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[tuple[int, int], EcmPrediction]) -> float:
-    """Cycles per unit of work of so many cores together with these blocks; where a pragma divides a loop, those that
+def _together(
+    modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[tuple[int, int], EcmPrediction]
+) -> ScalingPoint:
+    """Performance of so many cores together with these blocks; where a pragma divides a loop, those that
     have iterations of it.
 
     Args:
@@ -106,7 +112,7 @@ def _together(modeller: Modeller, blocks: Blocks, cores: int, known: Mapping[tup
         return known[asked] if asked in known else modeller.simulated(blocks, *asked).prediction
 
     answer = modeller.full(blocks).answer
-    return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0].cycles
+    return scale_divided(predicted, cores, answer.machine, modeller.spread, answer.nest, modeller.sizes)[0]
 
 
 def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> _Found:
@@ -174,8 +180,8 @@ def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
     return of
 
 
-def _saturated(modeller: Modeller, best: Candidate) -> tuple[float, float]:
-    """Cycles per unit of work of all cores of a ccNUMA domain, before and with the best candidate."""
+def _saturated(modeller: Modeller, best: Candidate) -> tuple[ScalingPoint, ScalingPoint]:
+    """Performance of all cores of a ccNUMA domain, before and with the best candidate."""
     cores = modeller.before.machine.topology.cores_per_numa_domain
     return _together(modeller, {}, cores, {}), _together(modeller, best.blocks, cores, {})
 
@@ -217,7 +223,7 @@ def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
     step = grain_of(modeller.before).steps[-1] if loop == modeller.before.nest.inner.variable else 1
     last = max(1, whole // step)
     counts = {round(last ** (number / (POINTS - 1))) for number in range(POINTS)}
-    return tuple(min(count * step, whole) for count in sorted(counts))
+    return tuple(min(number * step, whole) for number in sorted(counts))
 
 
 def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
@@ -252,10 +258,9 @@ def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
 
 def _simulated(modeller: Modeller) -> str:
     """What was simulated to compare the candidates."""
-    count = len(modeller.compared)
     how = "whole sweeps" if modeller.is_small else "windows within whole blocks"
     return (
-        f"{count} block size{'s' if count > 1 else ''} and the nest as it stands are compared by simulated traffic "
+        f"{count(len(modeller.compared), 'block size')} and the nest as it stands are compared by simulated traffic "
         f"({how}; the nest as it stands as `ecm --cache sim` does); times over block sizes (-v, --plot) are by "
         f"{'simulated traffic too' if modeller.is_small else 'layer conditions'}"
     )

@@ -17,7 +17,6 @@ from kernmodel.incore.engine.layout import PHASES
 from kernmodel.incore.model import InCore
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
-from kernmodel.studies.predict.compiled import refuse_misplaced
 from kernmodel.studies.predict.row_starts import POINTED, STATIC
 from kernmodel.uncertainty import MATTERS
 from kernmodel.value_types import dataclass
@@ -59,15 +58,13 @@ def array_places(
     Args:
         line: bytes of a cache line.
         align: bytes at multiples of which all arrays begin, None: as the code says.
-        offsets: of arrays by name, where they begin modulo a line.
+        offsets: of arrays by name, where they begin modulo a line (as `refuse_misplaced` lets them).
         in_page: by instruction, where its access begins in a page, where that may matter and arrays probably lie so.
 
     Raises:
-        UsageError: `offsets` names an array that the kernel has not, or that the code does not show, or elements would
-            lie where compilers put none.
+        UsageError: `offsets` names an array that the code does not show.
     """
     owners = _owners(loop, nest)
-    refuse_misplaced(align, offsets, nest)
     _refuse_unknown(offsets, owners)
     base = (align or 0) % line
     element = min((array.element.size_bytes for array in nest.arrays.values()), default=line) or line

@@ -177,18 +177,12 @@ def refuse_misplaced(align: int | None, offsets: Mapping[str, int], nest: LoopNe
 def find_kernel_loop(
     nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, compiled: CompiledListing
 ) -> AssemblyLoop:
-    """The loop of the kernel in decoded code.
-
-    Raises:
-        UsageError: arrays cannot begin where they are said to.
-    """
+    """The loop of the kernel in decoded code."""
     from kernmodel.code.match import choose_loop
     from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation
     from kernmodel.studies.predict.rows import with_whole_rows
 
-    # here, since not every question goes on to ask where arrays lie
-    refuse_misplaced(code.data_align, dict(code.array_offsets), nest)
     told = expectation(nest, sizes, compiled.origin.flags)
     told = replace(told, lines=nest.inner_lines, source_lines=compiled.source_lines)
     loop = choose_loop(compiled.listing, told, loop=code.loop, lines=code.lines, region=compiled.region)

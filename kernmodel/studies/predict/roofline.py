@@ -7,7 +7,7 @@ prediction (assembly, or a mix file alone) the bound of the model is the point.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from kernmodel.incore.core import Settings
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
+from kernmodel.models.bandwidths import FEW_CORES
 from kernmodel.models.ceilings import BandwidthNotKnownError
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
     from kernmodel.studies.predict.stages import Stages
+    from kernmodel.uncertainty import Interval
 
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 DEFAULT_MODEL: ModelName = "hierarchical"
@@ -74,6 +76,7 @@ class Subject:
         name: as it is labelled, unique on the chart.
         case: what the models read; `case.performance` is the prediction in FLOP/s, or None.
         iterations_per_second: predicted, of all cores; None without a prediction.
+        iterations_per_second_interval: between which values that lies where it is not known.
         predicted: the prediction on the cores of the chart.
         nest, sizes: the source; loop, origin: the code. None where there is none, as the prediction is then.
     """
@@ -87,6 +90,7 @@ class Subject:
     loop: AssemblyLoop | None
     origin: CodeOrigin | None
     notes: tuple[Note, ...]
+    iterations_per_second_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,17 @@ def _read(machine: Machine, cores: int, subject: Subject, blockings: Sequence[Wh
     from kernmodel.models.findings import findings as findings_of
 
     findings = findings_of(subject.case, blockings=blockings)
-    notes = (*subject.notes, *findings.roofline.notes, *findings.beside.notes)
-    return CarmAnswer(machine, cores, subject, findings, tuple(dict.fromkeys(notes)))
+    notes = _notes((subject,), (findings.roofline, findings.beside))
+    return CarmAnswer(machine, cores, subject, findings, notes)
+
+
+def _notes(subjects: Iterable[Subject], charts: Iterable[Roofline]) -> tuple[Note, ...]:
+    """The notes of predictions and of charts. What predictions say of mixes that were measured on fewer cores, charts
+    need not say again."""
+    predicted = [note for subject in subjects for note in subject.notes]
+    said = {note.code for note in predicted} & {FEW_CORES}
+    drawn = (note for chart in charts for note in chart.notes if note.code not in said)
+    return tuple(dict.fromkeys((*predicted, *drawn)))
 
 
 def _sharing(machine: Machine, cores: int) -> int:
@@ -247,7 +260,8 @@ def _blockings(
             before=convert_cycles(best.prediction.cycles * best.speedup, "It/s", best.prediction.work) * flops,
             bound=convert_cycles(best.prediction.cycles, "It/s", best.prediction.work) * flops,
             gain=best.speedup,
-            gain_of_all=of_all if cores > 1 else None,
+            gain_of_all=of_all.value if cores > 1 else None,
+            gain_of_all_interval=of_all.interval() if cores > 1 else None,
             roofline=None,
         )
         for best, of_all in found
@@ -298,8 +312,7 @@ def _charted(
             errors[subject.name] = error
     if not kernels:
         raise next(iter(errors.values()))
-    notes = [note for one in kernels for chart in one.rooflines for note in chart.notes]
-    notes = [note for one in kernels for note in one.subject.notes] + notes
+    notes = _notes((one.subject for one in kernels), (chart for one in kernels for chart in one.rooflines))
     left_out = [Note("kernel-left-out", f"{name} is left out of the chart: {error}") for name, error in errors.items()]
     reasons = {name: str(error) for name, error in errors.items()}
     return RooflineAnswer(machine, cores, models, tuple(kernels), tuple(dict.fromkeys((*left_out, *notes))), reasons)
@@ -382,12 +395,20 @@ def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_uti
         overlap=outside.less_cycles / work.iterations_per_unit if outside else 0.0,
     )
     # without the bandwidth of every path there is no prediction to draw
-    rate = answer.scaling[0].units_per_cycle * work.iterations_per_unit * work.clock_hz if answer.scaling else 0.0
+    point = answer.scaling[0] if answer.scaling else None
+    per_cycle = work.iterations_per_unit * work.clock_hz
+    rate = 0.0 if point is None else point.units_per_cycle * per_cycle
+    held = None if point is None else point.cycles_interval
+    rates = None if held is None else held.map(lambda cycles: per_cycle / cycles)
     flops = demand(case).flops
+    if flops and rate:
+        performances = None if rates is None else rates.map(lambda one: one * flops)
+        case = replace(case, performance=rate * flops, performance_interval=performances)
     return Subject(
         name=answer.nest.name,
-        case=replace(case, performance=rate * flops if flops and rate else None),
+        case=case,
         iterations_per_second=rate or None,
+        iterations_per_second_interval=rates,
         predicted=answer if answer.scaling else None,
         nest=answer.nest,
         sizes=answer.sizes,

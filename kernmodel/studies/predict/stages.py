@@ -27,6 +27,7 @@ from kernmodel.studies.predict.compiled import (
     read_compiled,
     read_given,
     refuse_description,
+    refuse_misplaced,
     start_early,
     start_late,
 )
@@ -291,11 +292,15 @@ class Stages:
             meanwhile: called while the compiler runs, if it does; errors about its input are left to be found again.
 
         Raises:
-            KernmodelError: the compiler is missing or fails, or the loop is not found in what it made.
+            KernmodelError: the compiler is missing or fails, or the loop is not found in what it made; or arrays cannot
+                begin where they are said to.
         """
         refuse_description(at.kernel, at.code)
         key = self._code_key(at, machine)
-        return self._codes.get(key, lambda: self._compile(key, at, machine, meanwhile))
+        found = self._codes.get(key, lambda: self._compile(key, at, machine, meanwhile))
+        # here, since not every question goes on to ask where arrays lie, and points with other places share the code
+        refuse_misplaced(at.code.data_align, dict(at.code.array_offsets), self.nest(at.kernel, at.blocks))
+        return found
 
     def _code_key(self, at: Point, machine: Machine) -> Hashable:
         """What the loop depends on; machines with the same compiler and flags share it."""

@@ -18,6 +18,7 @@ from kernmodel.studies.predict.division import scale_divided
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.sweep.grid import Axis, Outcome, Row
 from kernmodel.traffic.model import reuse_in, strongest_in
+from kernmodel.uncertainty import Interval
 from kernmodel.units import Work, convert_cycles, meaningful_units
 from kernmodel.value_types import dataclass
 
@@ -50,6 +51,8 @@ ALL_CORES: Mapping[str, str] = {unit: f"all_cores{ending}" for unit, ending in _
 """The same of all active cores together."""
 LOW, HIGH, DEPENDS = "T_ECM_low_cy_per_CL", "T_ECM_high_cy_per_CL", "T_ECM_depends_on"
 """The columns of the interval of the prediction and of what it depends on; empty where it has none."""
+ALL_CORES_ENDS = "all_cores_low_cy_per_CL", "all_cores_high_cy_per_CL", "all_cores_depends_on"
+"""The same of all active cores together."""
 TIME, REUSE, WHILE = "_cy_per_CL", "reuse_in_", "_while"
 _ENDINGS = {ending: unit for unit, ending in _UNITS.items()} | {"_B_per_It": "B/It"}
 _INTEGERS = (POINT, "domains", "saturation_simple", "saturation_recursive")
@@ -91,17 +94,18 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     this number of cores.
     """
     prediction, traffic = answer.prediction, answer.traffic
-    found, origin = prediction.cycles_interval, answer.origin
+    origin = answer.origin
     compiled = (origin.compiler, origin.version, shlex.join(origin.flags))
     unknown, lacking = prediction.unknown, dict.fromkeys(CORE.values())
     return {
         **{f"{name}{TIME}": None if name in unknown else cycles for name, cycles in _times(prediction)},
         **(lacking if unknown else _in_units(prediction.cycles, prediction.work, CORE)),
-        **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
+        **_ends((LOW, HIGH, DEPENDS), prediction.cycles_interval),
         **{from_level(name): None if prediction.is_least(name) else cycles for name, cycles in prediction.levels},
         **_of_all_cores(point, answer),
         "saturation_simple": prediction.saturation_simple,
         "saturation_recursive": prediction.saturation_recursive,
+        "saturation_is_least": "yes" if prediction.saturation_is_least else "no",
         **_bytes(traffic, answer.machine),
         **_reuses(traffic, answer.machine),
         "iterations_per_CL": traffic.iterations_per_unit,
@@ -142,14 +146,32 @@ def _in_units(cycles: float, work: Work, names: Mapping[str, str]) -> dict[str, 
     return {name: found[name] if math.isfinite(found.get(name, math.inf)) else None for name in names.values()}
 
 
+def _ends(names: Sequence[str], interval: Interval | None) -> dict[str, Value]:
+    """Low and high end of an interval and its cause; None where there is none."""
+    ends = (None, None, None) if interval is None else (interval.low, interval.high, interval.cause)
+    return dict(zip(names, ends, strict=True))
+
+
+def interval_of_all_cores(row: Row, unit: str) -> Interval | None:
+    """Between which values the performance of all cores lies, in a unit; None where it is known."""
+    low_end, high_end, depends = ALL_CORES_ENDS
+    values = (row.get(name) for name in (ALL_CORES[unit], ALL_CORES["cy/CL"], low_end, high_end))
+    known = [one for one in values if isinstance(one, int | float) and one > 0]
+    if len(known) < 4:
+        return None
+    number, cycles, low, high = known
+    held = Interval(low / cycles, high / cycles, str(row[depends]), "")
+    return held.map(lambda share: number / share if unit.endswith("/s") else number * share)
+
+
 def _of_all_cores(point: Point, answer: EcmAnswer) -> dict[str, Value]:
     scaled = _scaled(point, answer)
     if scaled is None:
-        return dict.fromkeys((*ALL_CORES.values(), *_SCALING))
+        return dict.fromkeys((*ALL_CORES.values(), *ALL_CORES_ENDS, *_SCALING))
     values = _in_units(scaled.cycles, answer.prediction.work, ALL_CORES)
     saturated = None if scaled.saturated is None else "yes" if scaled.saturated else "no"
     scaling = (scaled.domains, scaled.utilization, saturated)
-    return {**values, **dict(zip(_SCALING, scaling, strict=True))}
+    return {**values, **_ends(ALL_CORES_ENDS, scaled.cycles_interval), **dict(zip(_SCALING, scaling, strict=True))}
 
 
 _SCALING = ("domains", "utilization", "saturated")
@@ -206,7 +228,8 @@ def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
     yield tuple(f"{path.time_name}{TIME}" for path in machine.paths)
     yield (*CORE.values(), LOW, HIGH, DEPENDS)
     yield tuple(from_level(level) for level in machine.residence_levels)
-    yield (*ALL_CORES.values(), *_SCALING, "saturation_simple", "saturation_recursive")
+    yield (*ALL_CORES.values(), *ALL_CORES_ENDS, *_SCALING)
+    yield ("saturation_simple", "saturation_recursive", "saturation_is_least")
     yield tuple(f"{path.name}_{way}_B_per_It" for path in machine.paths for way in ("in", "out"))
     yield tuple(f"{REUSE}{level.name}{end}" for level in machine.levels for end in ("", WHILE))
     yield ("iterations_per_CL", "ol_bound_by", *(name for name in _WORDS if name != "ol_bound_by"))
@@ -226,7 +249,7 @@ def _column(name: str) -> RowColumn:
 
 _RESERVED = frozenset(
     {POINT, ERROR, "study", "cores", "machine", "compiler", "flags", *CORE.values(), LOW, HIGH, DEPENDS,
-     *ALL_CORES.values(), *_SCALING, *_INTEGERS, *_FLOATS, *_WORDS}
+     *ALL_CORES.values(), *ALL_CORES_ENDS, *_SCALING, "saturation_is_least", *_INTEGERS, *_FLOATS, *_WORDS}
 )  # fmt: skip
 
 

@@ -8,19 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from kernmodel.errors import KernmodelError, Note, UsageError
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVariant:
     """The kernel compiled in one way: what was asked for, the answer (None where it failed, with the error), and the
-    runtime ratio to the first variant that has one."""
+    runtime ratio to the first variant that has one, with the interval in which that lies where it is not known."""
 
     label: str
     code: CodeRequest
     answer: EcmAnswer | None
     ratio: float | None
     error: str | None
+    ratio_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,17 @@ def compare_code(
         text = f"{_label(codes[0], None)} fails, so the ratios are to the first code that does not"
         notes = (Note("first-code-fails", text), *notes)
     variants = tuple(
-        CodeVariant(_label(code, one), code, one, runtime_ratio(answers[0], one), None)
+        _variant(code, one, answers[0])
         if isinstance(one, EcmAnswer)
         else CodeVariant(_label(code, None), code, None, None, str(one))
         for code, one in zip(codes, tried, strict=True)
     )
     return CodeAnswer(variants, tuple(changes), notes)
+
+
+def _variant(code: CodeRequest, answer: EcmAnswer, first: EcmAnswer) -> CodeVariant:
+    ratio = runtime_ratio(first, answer)
+    return CodeVariant(_label(code, answer), code, answer, ratio.value, None, ratio.interval())
 
 
 _TARGET = ("-march", "-mcpu", "-x", "--target")

@@ -9,6 +9,7 @@ from kernmodel.errors import Note
 from kernmodel.machine.changes.figures import Applied, MachineFigures
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 
@@ -22,6 +23,7 @@ class Effect:
         ratio: runtime after / before (0.8: 20 % faster).
         elasticity: per cent of runtime per per cent of the figure, ln(ratio) / ln(figure after / before); None where
             the figure is no number or several change.
+        ratio_interval, elasticity_interval: between which values they lie where the runtimes are not known.
     """
 
     changes: tuple[Change, ...]
@@ -29,6 +31,8 @@ class Effect:
     after: EcmAnswer
     ratio: float
     elasticity: float | None
+    ratio_interval: Interval | None = None
+    elasticity_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,10 @@ def what_if(kernel: KernelRequest, code: CodeRequest, changes: Sequence[Change],
 
 def _effect(runs: Runs, before: EcmAnswer, changes: tuple[Change, ...], applied: tuple[Applied, ...]) -> Effect:
     after = runs.answer(changes)
-    ratio = runtime_ratio(before, after)
-    elasticity = elasticity_of(ratio, applied[0].ratio) if len(applied) == 1 else None
-    return Effect(changes, applied, after, ratio, elasticity)
+    ratio, figure_ratio = runtime_ratio(before, after), applied[0].ratio if len(applied) == 1 else None
+    elasticity = elasticity_of(ratio.value, figure_ratio)
+    held = None if elasticity is None else ratio.interval(lambda one: elasticity_of(one, figure_ratio) or 0.0)
+    return Effect(changes, applied, after, ratio.value, elasticity, ratio.interval(), held)
 
 
 def elasticity_of(ratio: float, figure_ratio: float | None) -> float | None:

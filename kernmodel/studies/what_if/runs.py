@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from kernmodel.errors import Note
 from kernmodel.machine.cores import check_cores
 from kernmodel.models.ecm import refuse_unknown
+from kernmodel.models.memory_ends import Ratio, cycles_ratio
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 
@@ -48,10 +48,8 @@ def seconds(answer: EcmAnswer) -> float:
     return answer.scaling[0].cycles / answer.machine.clock_hz
 
 
-def runtime_ratio(before: EcmAnswer, after: EcmAnswer) -> float:
+def runtime_ratio(before: EcmAnswer, after: EcmAnswer) -> Ratio:
     """Runtime after over before of the same work; 1 where neither takes time."""
     # per iteration: the unit of work changes with the cache line, an iteration never does
-    old, new = (seconds(answer) / answer.traffic.iterations_per_unit for answer in (before, after))
-    if not old:
-        return math.inf if new else 1.0
-    return new / old
+    old, new = (answer.machine.clock_hz * answer.traffic.iterations_per_unit for answer in (before, after))
+    return cycles_ratio(after.scaling[0], before.scaling[0], old / new)

@@ -9,8 +9,10 @@ from contextlib import suppress
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.figures import Figure, MachineFigures
+from kernmodel.models.memory_ends import Ratio
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.uncertainty import Interval, between
 from kernmodel.value_types import dataclass
 
 
@@ -23,6 +25,8 @@ class Sensitivity:
         elasticity: per cent of runtime per per cent of the figure, from `step` below and above.
         less, more: runtime ratio with the figure at 1/2 and at 2 times; below, above: at −step and +step. None where
             the figure cannot take the value (a fraction of a core).
+        elasticity_interval, less_interval, below_interval, above_interval, more_interval: between which values these
+            lie where the runtimes are not known.
     """
 
     figure: Figure
@@ -31,6 +35,11 @@ class Sensitivity:
     below: float | None
     above: float | None
     more: float | None
+    elasticity_interval: Interval | None = None
+    less_interval: Interval | None = None
+    below_interval: Interval | None = None
+    above_interval: Interval | None = None
+    more_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +124,34 @@ def _left_aside(numeric: Iterable[Figure]) -> tuple[Note, ...]:
 
 
 def _size(one: Sensitivity) -> float:
-    """How far the runtime moves from where it is, over all four values."""
+    """How far the runtime moves from where it is, over all four values and their intervals."""
+    held = (one.less_interval, one.below_interval, one.above_interval, one.more_interval)
     ratios = [ratio for ratio in (one.less, one.below, one.above, one.more) if ratio is not None]
+    ratios += [end for interval in held if interval is not None for end in (interval.low, interval.high)]
     return max((abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf for ratio in ratios), default=0.0)
 
 
 def _sensitivity(figures: MachineFigures, runs: Runs, before: EcmAnswer, figure: Figure, step: float) -> Sensitivity:
-    tried = {factor: _try(figures, runs, before, figure, factor) for factor in (0.5, 1 - step, 1 + step, 2.0)}
-    near = [one for one in (tried[1 - step], tried[1 + step]) if one is not None]
-    ratios = {factor: None if one is None else one[1] for factor, one in tried.items()}
-    return Sensitivity(figure, _slope(near), ratios[0.5], ratios[1 - step], ratios[1 + step], ratios[2.0])
+    factors = 0.5, 1 - step, 1 + step, 2.0
+    tried = [_try(figures, runs, before, figure, factor) for factor in factors]
+    less, below, above, more = (None if one is None else one[1] for one in tried)
+    near = [one for one in tried[1:3] if one is not None]
+    slope = _slope([(value, ratio.value) for value, ratio in near])
+    other = _slope([(value, ratio.least) for value, ratio in near])
+    cause = next(((ratio.cause, ratio.assumed) for _, ratio in near if ratio.cause), ("", ""))
+    return Sensitivity(
+        figure=figure,
+        elasticity=slope,
+        less=less and less.value,
+        below=below and below.value,
+        above=above and above.value,
+        more=more and more.value,
+        elasticity_interval=None if slope is None or other is None else between((slope, other), *cause),
+        less_interval=less and less.interval(),
+        below_interval=below and below.interval(),
+        above_interval=above and above.interval(),
+        more_interval=more and more.interval(),
+    )
 
 
 def _slope(near: Sequence[tuple[float, float]]) -> float | None:
@@ -138,7 +165,7 @@ def _slope(near: Sequence[tuple[float, float]]) -> float | None:
 
 def _try(
     figures: MachineFigures, runs: Runs, before: EcmAnswer, figure: Figure, factor: float
-) -> tuple[float, float] | None:
+) -> tuple[float, Ratio] | None:
     """Ratio of the figure and of the runtime; None where the figure cannot take a value near this."""
     change = Change(figure.path, f"x{factor!r}")
     if figure.dimension is None and figure.value is not None:

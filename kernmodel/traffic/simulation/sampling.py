@@ -20,6 +20,7 @@ from kernmodel.traffic.simulation.rates import Rates, in_balance, rates_of, spre
 from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, PlaceCounts, measure_at, measure_here
 from kernmodel.traffic.simulation.work import Work, run_to_end
 from kernmodel.value_types import dataclass
+from kernmodel.words import plural
 
 COMPILED = Effort(sweep=2e7, window=1.5e7, block=3e5, warm_up=3e7, measured=8e7, total=4e8)
 PYTHON = Effort(sweep=4e5, window=4e5, block=2e4, warm_up=6e5, measured=4e5, total=2e6)
@@ -138,7 +139,7 @@ def _whole_sweeps(work: Work, hierarchy: Hierarchy, spend: Effort) -> Sample:
 
 
 def _sweeps_reason(work: Work, number: int, half: int | None, difference: float, *, trusting: bool) -> str:
-    sweeps = f"{number} whole sweep{'s' if number > 1 else ''}, boundaries included,"
+    sweeps = f"{number} {plural(number, 'whole sweep')}, boundaries included,"
     after = f" after {half / work.iterations:.0%} of one to warm up" if half else ""
     if difference > TOLERANCE:
         return f"{sweeps} were simulated{after}: the last two still differ by {difference:.1%}"
