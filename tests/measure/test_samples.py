@@ -58,9 +58,9 @@ def test_a_round_is_the_lower_decile_in_cycles() -> None:
 
 
 def test_a_neighbour_that_mostly_waits_shows_in_the_issue() -> None:
-    """On Zen 3 the loop takes 1.1 to 1.2 times as long beside one, and other loops of a cycle 1.2 to 1.6 times."""
-    slower = replace(RECORDED[0], issue=(1190, 1330))
-    assert not counts(slower, BRACKETS)
+    """Where the loop takes 1.09 times as long on Zen 3, one of two loads and a store takes 1.3 times as long."""
+    assert counts(replace(RECORDED[0], issue=(1190, 1220)), BRACKETS)
+    assert not counts(replace(RECORDED[0], issue=(1190, 1190 * 1.09)), BRACKETS)
 
 
 def test_readings_around_a_change_of_the_clock_say_nothing_of_an_undisturbed_core() -> None:
