@@ -264,6 +264,8 @@ def _cache(
         told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
         like |= {"size": f"{size // 1024} KiB", "ways": ways}
         like["source"] += f"; {told}: cycles per line of a load stream {cycles}; written as {ways} of {cache.ways} ways"
+    elif share.level == cache.name:
+        like["source"] += "; how much of it one core can use is not known, too few sizes were confirmed"
     return like
 
 

@@ -214,17 +214,21 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
 
 def _small_cost(trials: Sequence[OneCore]) -> Figure | None:
     """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB: the median of the trials, each
-    its own difference, since memory is faster or slower from one trial to the next."""
+    its own difference, since memory is faster or slower from one trial to the next. None where too few tell it."""
     pairs = []
     for one in trials:
         load = next((p for p in one.bandwidths.points if (p.level, p.mix) == ("Mem", "load")), None)
         if one.bandwidths.huge and load is not None and one.small_pages is not None:
             pairs.append((one.small_pages.cycles_per_line, load.cycles_per_line))
     told = sorted(max(0.0, small.value - huge.value) for small, huge in pairs if small.confirmed and huge.confirmed)
-    if not told:
+    if len(told) < min(len(trials), _LEAST_DIFFERENCES):
         return None
     accepted, refused = (sum(getattr(small, name) for small, _ in pairs) for name in ("accepted", "refused"))
     return Figure(median(told), told[0], told[-1], accepted, refused, True)
+
+
+_LEAST_DIFFERENCES = 2
+"""Trials, where several are made, that have to tell a difference: of a single one nobody knows how far to trust it."""
 
 
 def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:
