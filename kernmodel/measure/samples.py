@@ -18,6 +18,8 @@ ISSUE_TOLERANCE = 1.03
 """How much longer than alone the probe of issue may take at both ends of a sample that counts. Beside a sibling that
 mostly waits, Zen 3 takes 1.04 to 1.4 times as long. Where it takes less than 1.05 times, other loops of a cycle take
 as long as alone, but for two loads and a store, which take up to 1.2 times (docs/measuring.md)."""
+WAITING_TOLERANCE = 1.25
+"""The same where the core waits for an outer cache or memory, so that a sibling that mostly waits does not matter."""
 LOADS_TOLERANCE = 1.12
 """How much longer than alone the probe of loads may take there."""
 MOST_ISSUE = 1.02
@@ -153,11 +155,11 @@ def brackets_of(samples: Sequence[Sample], clock_cycles: int, issue_passes: int)
     return Brackets(clock_cycles, min(issue[taken], most), loads[taken])
 
 
-def counts(sample: Sample, brackets: Brackets) -> bool:
-    """Whether a sample counts."""
+def counts(sample: Sample, brackets: Brackets, tolerance: float = ISSUE_TOLERANCE) -> bool:
+    """Whether a sample counts; `tolerance` of the probe of issue."""
     if sample.ticks > LONG * min(sample.clock):
         return sample.waited <= WAITED and sample.steady(LONG_CLOCK_TOLERANCE)
-    return sample.switches == 0 and sample.steady(CLOCK_TOLERANCE) and core_undisturbed(sample, brackets)
+    return sample.switches == 0 and sample.steady(CLOCK_TOLERANCE) and core_undisturbed(sample, brackets, tolerance)
 
 
 def core_undisturbed(sample: Sample, brackets: Brackets, tolerance: float = ISSUE_TOLERANCE) -> bool:
@@ -171,10 +173,12 @@ def core_undisturbed(sample: Sample, brackets: Brackets, tolerance: float = ISSU
     return issues and max(sample.loads) <= LOADS_TOLERANCE * brackets.loads_alone * low
 
 
-def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Round | None:
+def judge(
+    samples: Sequence[Sample], brackets: Brackets, which: int = 0, tolerance: float = ISSUE_TOLERANCE
+) -> Round | None:
     """The round of one case; None where too few samples count."""
     mine = [sample for sample in samples if sample.which == which]
-    taken = sorted(sample.cycles(brackets.clock_cycles) for sample in mine if counts(sample, brackets))
+    taken = sorted(sample.cycles(brackets.clock_cycles) for sample in mine if counts(sample, brackets, tolerance))
     long = bool(mine) and min(sample.ticks / min(sample.clock) for sample in mine) > LONG
     if len(taken) < (LEAST_LONG if long else LEAST_SAMPLES):
         return None
