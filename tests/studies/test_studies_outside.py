@@ -202,6 +202,8 @@ def test_a_loop_that_is_called_again_and_again_is_left_each_time() -> None:
     assert more == pytest.approx(16 * 8 / 1024)
     few = predict_ecm(replace(asked, sizes={"N": 160}), replace(GCC, called_again=True))  # 40 passes
     assert outside_of(few).entry_cycles == 0
+    chain = predict_ecm(replace(asked, kernel="dot"), replace(GCC, called_again=True))
+    assert chain.prediction.cycles == pytest.approx(24.0)  # passes that wait for one another hide it
 
 
 def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:

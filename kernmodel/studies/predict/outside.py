@@ -62,6 +62,9 @@ def outside_work(
     outer = sum(outer * share for _, outer, share in costs) + _further_out(nest, sizes, place, code) * copies
     overlaps = [(*one.overlap(length), share) for length, share in _some(executed)]
     hidden, penalty = sum(hidden * share for _, hidden, share in overlaps), code.penalty or 0.0
+    if again and not place:
+        # the branch waits for a counter alone: passes that wait for their chain hide what it costs
+        hidden = min(penalty, mean / steps * max(0.0, code.carried - code.free))
     # how often a nest of one loop is called, the kernel does not say
     leaving = _exit(executed, steps, code) if place or again else "foreseen"
     return OutsideWork(
