@@ -8,7 +8,6 @@ call after call, so that no part is cached when its turn comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
@@ -16,10 +15,10 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import BandwidthPoint, Bandwidths, CacheShare
-from kernmodel.measure.samples import WAITING_TOLERANCE, Figure
+from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
 from kernmodel.value_types import dataclass
 
-EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
+EFFORT = Effort(samples=60, rounds=3, seconds=6.0, issue=UNROLLED_TOLERANCE)
 LINE = 64
 _POSITION, _TOTAL = 63, 62
 _SCALAR = 8
@@ -28,8 +27,6 @@ _UNROLLED = 4
 """Cache lines of each stream that a pass of the loop moves."""
 _SEGMENT_BYTES = 1 << 20
 _MOST_MEMORY = 1 << 30
-_OF_THE_CORE = ("L1", "L2")
-"""Levels whose lines come as fast as the core asks for them."""
 _REGISTER = {64: "zmm", 32: "ymm", 16: "xmm", 8: "xmm"}
 """By bytes of an access; those of 8 are scalar."""
 ACCESS_BYTES = tuple(sorted(_REGISTER))
@@ -228,8 +225,6 @@ def _each(mix: Mix, total: int) -> int:
 
 def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effort: Effort) -> BandwidthPoint:
     each = _each(mix, total)
-    if level not in _OF_THE_CORE:
-        effort = replace(effort, issue=WAITING_TOLERANCE)
     harness.load(function(mix, width))
     segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512)) if level == "Mem" else None
     return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, effort))

@@ -18,8 +18,9 @@ ISSUE_TOLERANCE = 1.03
 """How much longer than alone the probe of issue may take at both ends of a sample that counts. Beside a sibling that
 mostly waits, Zen 3 takes 1.04 to 1.4 times as long. Where it takes less than 1.05 times, other loops of a cycle take
 as long as alone, but for two loads and a store, which take up to 1.2 times (docs/measuring.md)."""
-WAITING_TOLERANCE = 1.25
-"""The same where the core waits for an outer cache or memory, so that a sibling that mostly waits does not matter."""
+UNROLLED_TOLERANCE = 1.2
+"""The same of unrolled loops, and of those that wait for outer caches or memory: a sibling that mostly waits makes next
+to no difference to them."""
 LOADS_TOLERANCE = 1.12
 """How much longer than alone the probe of loads may take there."""
 MOST_ISSUE = 1.02

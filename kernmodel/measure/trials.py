@@ -42,7 +42,7 @@ from kernmodel.measure.model import (
 )
 from kernmodel.measure.peaks import PeakKind, measure_peaks
 from kernmodel.measure.runs import measure_runs
-from kernmodel.measure.samples import REPEATED, WAITING_TOLERANCE, Figure, is_repeated, repeated
+from kernmodel.measure.samples import REPEATED, Figure, is_repeated, repeated
 from kernmodel.value_types import dataclass
 
 RATIOS = ("load", "store", "copy", "stream", "load4_store", "load8_store")
@@ -142,13 +142,12 @@ def _trial(
     peaks = measure_peaks(harness, plan.peaks, effort=effort, progress=tell)
     if not plan.beyond:
         return OneCore(found, peaks)
-    waiting = replace(effort, issue=WAITING_TOLERANCE)
-    runs = measure_runs(harness, topology, effort=waiting, progress=tell)
-    share = measure_share(harness, topology, effort=waiting, progress=tell)
+    runs = measure_runs(harness, topology, effort=effort, progress=tell)
+    share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
-    beside = measure_lines_beside(harness, topology, effort=waiting, progress=tell)
-    work = measure_work_beside(harness, topology, effort=waiting, progress=tell)
-    many = measure_many_streams(harness, topology, effort=waiting, progress=tell)
+    beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
+    work = measure_work_beside(harness, topology, effort=effort, progress=tell)
+    many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
     pages = next(iter(small.points), None)
