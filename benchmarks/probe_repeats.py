@@ -56,7 +56,8 @@ def figures(file: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
     """The figures of one core in a machine file, by name."""
     yield "clock", Found(float(file["clock"].split()[0]))
     for name, cache in file["caches"].items():
-        yield f"{name} size", Found(float(cache["size"].split()[0]), 100 / float(cache["ways"]))
+        if "one core can use is not known" not in _words(cache["source"]):
+            yield f"{name} size", Found(float(cache["size"].split()[0]), 100 / float(cache["ways"]))
     for name, path in file["paths"].items():
         yield from _of_path(name, path)
     streams = file.get("streams", {"longer": ()})

@@ -210,7 +210,8 @@ def agreed(
 
 def repeated(figures: Sequence[Figure]) -> Figure:
     """One figure of several of the same that were made some time apart: the lowest that another one comes near, since a
-    neighbour can only raise it; from lowest to highest. Those that are confirmed count, if any is.
+    neighbour can only raise it; from lowest to highest. Those that are confirmed count, if any is; where it is one
+    alone, the others say how far to trust it.
 
     Args:
         figures: of times, at least one.
@@ -219,9 +220,9 @@ def repeated(figures: Sequence[Figure]) -> Figure:
     taken = sorted([one for one in made if one.confirmed] or made, key=lambda one: one.value)
     best = next((one for one, other in pairwise(taken) if _near(one, other)), taken[0])
     accepted, refused = (sum(getattr(one, name) for one in figures) for name in ("accepted", "refused"))
-    return Figure(
-        best.value, min(taken[0].low, best.low), max(taken[-1].value, best.high), accepted, refused, best.confirmed
-    )
+    ranged = taken if len(taken) > 1 else made
+    low, high = min(one.low for one in ranged), max(one.value for one in ranged)
+    return Figure(best.value, min(low, best.low), max(high, best.high), accepted, refused, best.confirmed)
 
 
 def is_repeated(figures: Sequence[Figure]) -> bool:

@@ -151,6 +151,9 @@ def test_what_no_trial_confirms_stays_so() -> None:
     # one that is confirmed counts before lower ones that are not
     assert repeated([made(4.0, confirmed=False), made(5.0)]).value == 5.0
     assert not repeated([made(0.0, confirmed=False)]).confirmed
+    # a single confirmed one was within 1 % of itself, and 39 % off in the next probe
+    assert repeated([made(4.0, confirmed=False), made(5.0)]).low <= 4.0
+    assert repeated([made(5.0), made(7.0, confirmed=False)]).high == 7.0
 
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=6), st.permutations(range(6)))
