@@ -28,6 +28,7 @@ LOOPS = {
     "2 loads": [LOAD, OTHER],
     "load, store": [LOAD, STORE],
     "load, store of 8 B": ["mov rax, [r8]", "mov [r8 + 64], rcx"],
+    "load, vmulpd, store": ["vmulpd ymm0, ymm15, [r8]", "vmovupd [r10], ymm0"],
     "2 loads, store": [LOAD, OTHER, STORE],
 }
 """Each with `dec`, `jnz` behind it."""
