@@ -42,6 +42,9 @@ _SHORT_SECONDS = 10e-6
 """Mean time of a call below which the clock's steps say too much of one: such calls are taken in batches of so long."""
 _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
+_ISSUE = 1.1
+"""How much longer than alone the loop of branches may take: one of two loads, which a sibling that mostly waits slows
+less than the loop of other measurements, and too short to tell less."""
 _ROOM = 4 * 4096
 _APART_SECONDS = 0.03
 _WORD = 8
@@ -76,7 +79,7 @@ class TimedRun:
 
     def undisturbed(self, alone: Brackets) -> list[Sample]:
         """The calls at both ends of which the clock was the same and no sibling thread took a part of the core."""
-        return [one for one in self.kept if one.steady(LONG_CLOCK_TOLERANCE) and core_undisturbed(one, alone)]
+        return [one for one in self.kept if one.steady(LONG_CLOCK_TOLERANCE) and core_undisturbed(one, alone, _ISSUE)]
 
     def disturbed_share(self, alone: Brackets) -> float:
         """The part of the time of the kept calls in which the clock changed or a sibling thread took a part."""

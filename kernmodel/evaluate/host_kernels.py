@@ -116,7 +116,7 @@ def host_kernel(
     return HostRun(
         measured,
         replace(request, sizes={**request.sizes, **sizes}),
-        replace(code, asm=text, align=measured.loop_offset, data_align=None, array_offsets=offsets),
+        replace(code, asm=text, align=measured.loop_offset, data_align=None, array_offsets=offsets, called_again=True),
     )
 
 

@@ -15,10 +15,10 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import BandwidthPoint, Bandwidths, CacheShare
-from kernmodel.measure.samples import Figure
+from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
 from kernmodel.value_types import dataclass
 
-EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
+EFFORT = Effort(samples=60, rounds=3, seconds=6.0, issue=UNROLLED_TOLERANCE)
 LINE = 64
 _POSITION, _TOTAL = 63, 62
 _SCALAR = 8
@@ -185,8 +185,9 @@ def measure_share(
 
 def usable_bytes(points: Sequence[BandwidthPoint]) -> int | None:
     """The size up to which no line takes longer than on the plateau, by ascending size, between two sizes linear in
-    them; those that are not confirmed are passed over. None where the smallest is not, or the last ones."""
-    if not points or not (points[0].cycles_per_line.confirmed and points[-1].cycles_per_line.confirmed):
+    them; those that are not confirmed are passed over. None where the smallest is not, or where no line takes longer
+    and the largest is not."""
+    if not points or not points[0].cycles_per_line.confirmed:
         return None
     before: BandwidthPoint | None = None
     for point in points:
@@ -198,7 +199,7 @@ def usable_bytes(points: Sequence[BandwidthPoint]) -> int | None:
             part = (most - before.cycles_per_line.value) / (cycles.value - before.cycles_per_line.value)
             return round(before.total_bytes + part * (point.total_bytes - before.total_bytes))
         before = point
-    return before.total_bytes if before is not None else None
+    return points[-1].total_bytes if points[-1].cycles_per_line.confirmed else None
 
 
 _SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)

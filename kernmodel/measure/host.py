@@ -70,11 +70,13 @@ class Effort:
     Attributes:
         samples: of each round.
         rounds: that are made at least; seconds: after which no further one is begun.
+        issue: how much longer than alone the probe of issue may take at both ends of a sample.
     """
 
     samples: int = 150
     rounds: int = 3
     seconds: float = 6.0
+    issue: float = ISSUE_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +276,13 @@ class Harness(ClosedAtEnd):
             for processor in self.processors[:_CALIBRATED]:
                 self.pin(processor)
                 samples += self.run([Case(1)], _CALIBRATION)
-            found = self._brackets = brackets_of(samples, self._clock_cycles, self._issue_passes)
-            limits = ISSUE_TOLERANCE * found.issue_alone, LOADS_TOLERANCE * found.loads_alone
-            self._done(f"quiet {limits[0]:.9f} {limits[1]:.9f} {LONG}")
+            self._brackets = brackets_of(samples, self._clock_cycles, self._issue_passes)
         return self._brackets
+
+    def wait_for(self, issue: float) -> None:
+        """Take a core as undisturbed from now on whose probe of issue takes at most so many times as long as alone."""
+        alone = self.brackets()
+        self._done(f"quiet {issue * alone.issue_alone:.9f} {LOADS_TOLERANCE * alone.loads_alone:.9f} {LONG}")
 
     def call_cycles(self, cases: Sequence[Case], seconds: int | None = None) -> float:
         """Roughly the cycles of a call of the first of these cases, by few samples of all in turn.
@@ -302,6 +307,7 @@ class Harness(ClosedAtEnd):
             value: of the cycles of one call of each case.
         """
         brackets = self.brackets()
+        self.wait_for(effort.issue)
         cycles: list[list[float]] = []
         pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
         accepted = taken = made = 0
@@ -314,7 +320,7 @@ class Harness(ClosedAtEnd):
             pools[processor] += found
             made += 1
             taken += len(found)
-            rounds = [judge(pools[processor], brackets, number) for number in range(len(cases))]
+            rounds = [judge(pools[processor], brackets, number, effort.issue) for number in range(len(cases))]
             complete = [one for one in rounds if one is not None]
             if len(complete) == len(cases):
                 cycles.append([one.cycles for one in complete])
@@ -325,7 +331,7 @@ class Harness(ClosedAtEnd):
                 return figure
             if made >= _LEAST_ROUNDS and time.monotonic() >= end:
                 break
-        accepted += sum(counts(sample, brackets) for pool in pools.values() for sample in pool)
+        accepted += sum(counts(sample, brackets, effort.issue) for pool in pools.values() for sample in pool)
         refused = taken - accepted
         return agreed(cycles, value, accepted, refused) if cycles else Figure(0.0, 0.0, 0.0, accepted, refused, False)
 

@@ -9,6 +9,7 @@ divided by the lines that are on their way; what lines of caches take of that no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kernmodel.machine.model import WORK_LINES
 from kernmodel.measure import code_x86 as x86
@@ -111,7 +112,7 @@ def measure_many_streams(
     sizes, level = level_sizes(topology), topology.level_names[1]
     if not {"Mem", level} <= sizes.keys():
         return ManyStreams(None, ())
-    rough = Effort(max(effort.samples // 2, 20), 2, effort.seconds / 3)
+    rough = replace(effort, samples=max(effort.samples // 2, 20), rounds=2, seconds=effort.seconds / 3)
 
     def passes(loaded: int, streams: int, effort: Effort) -> tuple[StreamPass, StreamPass]:
         progress(f"{streams} streams, {loaded} of them from memory")

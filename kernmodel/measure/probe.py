@@ -37,7 +37,7 @@ from kernmodel.measure.model import (
     WorkBeside,
 )
 from kernmodel.measure.peaks import PeakKind, peak_kinds
-from kernmodel.measure.samples import Figure
+from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
 from kernmodel.measure.several_cores import measure_several_cores, saturates
 from kernmodel.measure.trials import OneCore, Plan, measure_one_core
 from kernmodel.schema.fields import LEAST_PAIRS
@@ -201,11 +201,11 @@ def plan_of(depth: Depth) -> Plan:
     usual = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
     match depth:
         case "quick":
-            return Plan(_QUICK, usual, Effort(40, 2, 1.5), beyond=False, least=1, most=1)
+            return Plan(_QUICK, usual, Effort(40, 2, 1.5, UNROLLED_TOLERANCE), beyond=False, least=1, most=1)
         case "default":
-            return Plan(_MIXES, usual, Effort(60, 3, 1.2))
+            return Plan(_MIXES, usual, Effort(60, 3, 1.2, UNROLLED_TOLERANCE))
         case "thorough":
-            return Plan(_MIXES, tuple(peak_kinds()), Effort(80, 3, 3.0), narrow=True, seconds=780.0)
+            return Plan(_MIXES, tuple(peak_kinds()), Effort(80, 3, 3.0, UNROLLED_TOLERANCE), narrow=True, seconds=780.0)
 
 
 def _overlap(carried: Mapping[str, Any], name: str, found: Compositions, here: str) -> dict[str, Any]:
@@ -264,6 +264,8 @@ def _cache(
         told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
         like |= {"size": f"{size // 1024} KiB", "ways": ways}
         like["source"] += f"; {told}: cycles per line of a load stream {cycles}; written as {ways} of {cache.ways} ways"
+    elif share.level == cache.name:
+        like["source"] += "; how much of it one core can use is not known, too few sizes were confirmed"
     return like
 
 

@@ -57,7 +57,8 @@ class Plan:
     Attributes:
         mixes: of the widest accesses; narrow: whether `RATIOS` are measured with narrower ones too.
         peaks: kinds; beyond: whether runs, shared caches, page size and mixed streams are measured.
-        effort: of a figure in a trial; least, most: trials that are made, fewer where they take longer than `seconds`.
+        effort: of a figure in a trial; least, most: trials that are made, down to two where they take longer than
+            `seconds`.
     """
 
     mixes: tuple[str, ...]
@@ -119,8 +120,14 @@ def measure_one_core(
         now = time.monotonic()
         settled = all(is_repeated(figures) for _, figures in _figures(trials))
         enough = len(trials) >= (plan.least if settled else plan.most)
-        if enough or now - begin + (now - start) > plan.seconds:
+        late = now - begin + (now - start) > plan.seconds and len(trials) >= min(_LEAST_TRIALS, plan.most)
+        if enough or late:
             return merged(trials, carried)
+
+
+_LEAST_TRIALS = 2
+"""Trials that are made however long they take, where several are to be, and that have to tell a difference: the rounds
+of one do not say how far to trust it."""
 
 
 def _trial(
@@ -214,14 +221,14 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
 
 def _small_cost(trials: Sequence[OneCore]) -> Figure | None:
     """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB: the median of the trials, each
-    its own difference, since memory is faster or slower from one trial to the next."""
+    its own difference, since memory is faster or slower from one trial to the next. None where too few tell it."""
     pairs = []
     for one in trials:
         load = next((p for p in one.bandwidths.points if (p.level, p.mix) == ("Mem", "load")), None)
         if one.bandwidths.huge and load is not None and one.small_pages is not None:
             pairs.append((one.small_pages.cycles_per_line, load.cycles_per_line))
     told = sorted(max(0.0, small.value - huge.value) for small, huge in pairs if small.confirmed and huge.confirmed)
-    if not told:
+    if len(told) < min(len(trials), _LEAST_TRIALS):
         return None
     accepted, refused = (sum(getattr(small, name) for small, _ in pairs) for name in ("accepted", "refused"))
     return Figure(median(told), told[0], told[-1], accepted, refused, True)

@@ -94,6 +94,7 @@ class Streams:
         memory_load: cycles of a line of a stream of loads from memory; None where that is not known.
         beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
             of which that is not known are missing.
+        loads: by level cycles of a line of a stream of loads that lies there, where that is known.
         narrow: how times compose where more loads than one get a line, if that is otherwise; None: as `overlap`.
         work: by how many cycles the core's work and transfers from memory and caches take longer than the longer of
             both, by the work as a multiple of the transfers (`TransferPath.beside_work`).
@@ -108,6 +109,7 @@ class Streams:
     memory_load: float | None = None
     work: Sequence[tuple[float, float]] = ()
     narrow: Overlap | None = None
+    loads: Mapping[str, float] = field(default_factory=dict)
 
     def composition(self, accesses: float, lines: float) -> Overlap:
         """How times compose in a loop.
@@ -156,7 +158,8 @@ def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[s
     overlap, shown = _shown_overlap(machine)
     times = _stream_times(replace(machine, overlap=overlap))
     work = machine.paths[-1].beside_work
-    return Streams(machine, overlap, times, shown, unfollowed, beside, _memory_load(machine), work)
+    loads = {level: load for level in beside if (load := _load(machine, level)) is not None}
+    return Streams(machine, overlap, times, shown, unfollowed, beside, _load(machine, MEMORY), work, loads=loads)
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
@@ -171,41 +174,47 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
         return Unfollowed(machine.streams.followed, None, machine.streams.longer)
     if misses.streams is None or misses.from_l1 is None or misses.from_l2 is None:
         return None
-    load = _memory_load(machine)
+    load = _load(machine, MEMORY)
     return None if load is None else Unfollowed(misses.streams, load * misses.from_l2 / misses.from_l1)
 
 
-def _memory_load(machine: Machine) -> float | None:
-    """Cycles of a line of a stream of loads from memory on all paths together; None: not measured."""
+def _load(machine: Machine, level: str) -> float | None:
+    """Cycles of a line of a stream of loads from a level on all paths together; None: not measured."""
     mixes = (mix for mix in _mixes(machine) if not mix.write)
-    loads = [cycles / mix.read for mix in mixes if (cycles := _one_core_cycles(machine, mix, MEMORY))]
+    loads = [cycles / mix.read for mix in mixes if (cycles := _one_core_cycles(machine, mix, level))]
     return min(loads, default=None)
 
 
-def beside_cycles(known: Sequence[float], lines: float) -> float:
+def beside_cycles(known: Sequence[float], lines: float, further: float | None = None) -> float:
     """By how many cycles a line from memory takes longer beside so many lines of a cache: linear between whole numbers
-    of lines, beyond the last as from the last but one to the last.
+    of lines.
 
     Args:
         known: beside 1, 2, … lines.
+        further: of each line beyond those, what it takes in a stream of loads; None: what the last but one to the last
+            make of it.
     """
     points = [0.0, *known]
+    if further is not None and lines > len(known):
+        return points[-1] + (lines - len(known)) * further
     first = min(int(lines), len(points) - 2)
     return points[first] + (lines - first) * (points[first + 1] - points[first])
 
 
-def spread_cycles(known: Sequence[float], lines: float, memory: float, most: int) -> float:
+def spread_cycles(
+    known: Sequence[float], lines: float, memory: float, most: int, further: float | None = None
+) -> float:
     """By how many cycles so many lines from memory together take longer beside so many lines of a cache.
 
     What one line from memory takes beside 1, 2, … others is known. A core that executes out of order may have the same
     lines beside one of several from memory, or spread over some or all of them: what takes least counts.
 
     Args:
-        known: beside 1, 2, … lines; lines: of the cache; memory: from memory, above 0.
+        known, further: as of `beside_cycles`; lines: of the cache; memory: from memory, above 0.
         most: from memory that are loaded in the same pass; 0: not known.
     """
     shares = [float(number) for number in range(1, most + 1)] + [memory]
-    return min(share * beside_cycles(known, lines / share) for share in shares)
+    return min(share * beside_cycles(known, lines / share, further) for share in shares)
 
 
 def _shown_overlap(machine: Machine) -> tuple[Overlap, str]:

@@ -127,8 +127,9 @@ def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[s
     for level in reversed(served):
         known = streams.beside.get(level)
         if known and served[level] > 0:
-            both = spread_cycles(known, beyond + served[level], memory, most)
-            found[level] = both - spread_cycles(known, beyond, memory, most)
+            further = streams.loads.get(level)
+            both = spread_cycles(known, beyond + served[level], memory, most, further)
+            found[level] = both - spread_cycles(known, beyond, memory, most, further)
             beyond += served[level]
     return found
 

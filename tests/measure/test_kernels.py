@@ -13,7 +13,7 @@ from kernmodel.measure import host, host_topology, kernels
 from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes, measure_bandwidths
 from kernmodel.measure.host import Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology
-from kernmodel.measure.samples import Brackets, Figure, Sample, counts
+from kernmodel.measure.samples import ISSUE_TOLERANCE, UNROLLED_TOLERANCE, Brackets, Figure, Sample, counts
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.sizes import sizes_of
 
@@ -128,6 +128,8 @@ class Slow(Harness):
 
     def pin(self, processor: int) -> None: ...
 
+    def wait_for(self, issue: float) -> None: ...
+
     def run(self, cases, samples, seconds=None, *, wait_ms=0):
         return [Sample(0, 10**10, (8350, 8350), (1190, 1190), (1600, 1600), 0)] * min(samples, self._taken)
 
@@ -141,6 +143,20 @@ def test_samples_that_were_never_taken_are_not_refused() -> None:
     """A round whose core stays disturbed takes fewer: "152 of 3900 samples count" had some thousands of no sample."""
     figure = Slow(taken=4).figure([Case(1)], lambda ends: ends[0], Effort(150, rounds=2, seconds=0.0))
     assert (figure.accepted, figure.refused) == (8, 0)
+
+
+class BesideOneThatWaits(Slow):
+    """A child beside a sibling that mostly waits, whose calls take 100,000 ticks."""
+
+    def run(self, cases, samples, seconds=None, *, wait_ms=0):
+        issue = round(1.17 * 0.14 * 8350)
+        return [Sample(0, 10**5, (8350, 8350), (issue, issue), (1560, 1560), 0)] * samples
+
+
+def test_unrolled_loops_are_measured_beside_a_sibling_that_mostly_waits() -> None:
+    for issue, counted in ((ISSUE_TOLERANCE, 0), (UNROLLED_TOLERANCE, 40)):
+        effort = Effort(20, rounds=2, seconds=0.0, issue=issue)
+        assert BesideOneThatWaits().figure([Case(1)], lambda ends: ends[0], effort).accepted == counted
 
 
 @on_host

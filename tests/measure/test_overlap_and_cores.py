@@ -128,8 +128,9 @@ def test_usable_is_what_stays_on_the_plateau() -> None:
     assert usable_bytes(points(cycles)) == pytest.approx(11.17 * 2**20, rel=1e-3)
     assert usable_bytes(points((2.6, 2.7, 2.8))) == 12 << 20
     assert usable_bytes(points(cycles, unsure=(4,))) == usable_bytes(points(cycles))
-    for unsure in (0, 5):
-        assert usable_bytes(points(cycles, unsure=(unsure,))) is None
+    assert usable_bytes(points(cycles, unsure=(4, 5))) == usable_bytes(points(cycles))  # it ends before them
+    assert usable_bytes(points(cycles, unsure=(0,))) is None
+    assert usable_bytes(points((2.6, 2.7, 2.8), unsure=(2,))) is None
     assert usable_bytes([]) is None
 
 

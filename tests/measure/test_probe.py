@@ -238,6 +238,37 @@ def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch:
     assert "spread 512 B" in machine.sources["paths.L3Mem"]
 
 
+def test_a_difference_that_one_trial_alone_tells_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three probes of one guest had 2.46, 0.00 and 1.58 cycles: the second by one of its trials."""
+    probed(monkeypatch)
+    measured, calls = trials.measure_bandwidths, []
+
+    def bandwidths(*of: Any, huge: bool = True, **others: Any) -> Bandwidths:
+        calls.extend([] if huge else [huge])
+        found = measured(*of, huge=huge, **others)
+        unsure = replace(found.points[0], cycles_per_line=figure(15.6, False))
+        return replace(found, points=(unsure,)) if not huge and len(calls) > 1 else found
+
+    monkeypatch.setattr(trials, "measure_bandwidths", bandwidths)
+    assert "small_pages" not in probe.probe_machine(None).text  # type: ignore[arg-type]
+    assert len(calls) > 1
+
+
+def test_trials_that_take_a_minute_each_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spread of one alone is that of rounds in the same second: 1 % of figures that were 41 % off in the next."""
+    probed(monkeypatch)
+    seconds = iter(range(0, 10_000, 60))
+    monkeypatch.setattr(trials.time, "monotonic", lambda: next(seconds))
+    assert "probe, 2 trials, " in " ".join(probe.probe_machine(None).text.split())  # type: ignore[arg-type]
+
+
+def test_a_share_of_a_cache_that_is_not_known_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    probed(monkeypatch)
+    monkeypatch.setattr(trials, "usable_bytes", lambda _: None)
+    text = " ".join(probe.probe_machine(None).text.split())  # type: ignore[arg-type]
+    assert "how much of it one core can use is not known" in text
+
+
 @pytest.mark.parametrize("missed", [1, 2, 4, 14])
 def test_pages_are_huge_only_if_those_of_all_figures_are(monkeypatch: pytest.MonkeyPatch, missed: int) -> None:
     """Nine trials, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""

@@ -58,9 +58,9 @@ def test_a_round_is_the_lower_decile_in_cycles() -> None:
 
 
 def test_a_neighbour_that_mostly_waits_shows_in_the_issue() -> None:
-    """On Zen 3 the loop takes 1.1 to 1.2 times as long beside one, and other loops of a cycle 1.2 to 1.6 times."""
-    slower = replace(RECORDED[0], issue=(1190, 1330))
-    assert not counts(slower, BRACKETS)
+    """Where the loop takes 1.09 times as long on Zen 3, one of two loads and a store takes 1.3 times as long."""
+    assert counts(replace(RECORDED[0], issue=(1190, 1220)), BRACKETS)
+    assert not counts(replace(RECORDED[0], issue=(1190, 1190 * 1.09)), BRACKETS)
 
 
 def test_readings_around_a_change_of_the_clock_say_nothing_of_an_undisturbed_core() -> None:
@@ -151,6 +151,9 @@ def test_what_no_trial_confirms_stays_so() -> None:
     # one that is confirmed counts before lower ones that are not
     assert repeated([made(4.0, confirmed=False), made(5.0)]).value == 5.0
     assert not repeated([made(0.0, confirmed=False)]).confirmed
+    # a single confirmed one was within 1 % of itself, and 39 % off in the next probe
+    assert repeated([made(4.0, confirmed=False), made(5.0)]).low <= 4.0
+    assert repeated([made(5.0), made(7.0, confirmed=False)]).high == 7.0
 
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=6), st.permutations(range(6)))

@@ -383,6 +383,29 @@ def test_more_lines_beside_one_from_memory_take_no_less(one: float, other: float
     assert beside_cycles((3.0,), 2.5) == pytest.approx(7.5)
 
 
+MANY_LINES = {
+    "L2": {16: 35.7, 24: 51.0, 32: 66.8, 64: 132.7, 128: 260.3},
+    "L3": {16: 47.3, 24: 66.6, 64: 176.1, 128: 352.6},
+}
+"""One line from memory beside so many lines of a cache, walked through as one stream, on a guest on Milan."""
+STEEP = {"L2": ZEN3_BESIDE, "L3": (9.29, 10.49, 11.99, 15.54, 18.40, 19.53, 21.47, 22.50, 26.43)}
+"""What another guest was probed with: the eighth line of L3 takes 3.9 cycles, where a stream of loads takes 2.7."""
+
+
+@pytest.mark.parametrize(("level", "lines"), [(level, lines) for level, known in MANY_LINES.items() for lines in known])
+def test_beside_many_lines_of_a_cache_each_takes_what_it_takes_in_a_stream(level: str, lines: int) -> None:
+    """A matrix product from memory has hundreds: it was to take 4.0 cycles a line by what the eighth one made of them,
+    and takes 2.9."""
+    machine = _of_streams_alone()
+    paths = [replace(path, beside_memory=STEEP.get(path.outer, ())) for path in machine.paths]
+    machine = replace(machine, paths=tuple(paths))
+    loads = (1 + lines, 1, 1) if level == "L2" else (1 + lines, 1 + lines, 1)
+    streams = streams_of(machine, MissParameters())
+    found = transfer_times(machine, streams, _moved(machine, *loads), {})
+    cycles = evaluate(machine.overlap, {one.name: one.cycles for one in found})
+    assert cycles == pytest.approx(MANY_LINES[level][lines], rel=0.15)
+
+
 def test_cores_draw_no_more_than_streams_of_as_many() -> None:
     machine = load_machine("bdw")
     path, streams = machine.paths[-1], streams_of(machine, MissParameters())

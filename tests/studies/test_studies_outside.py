@@ -194,6 +194,18 @@ def test_a_loop_that_nothing_surrounds_is_entered_once_a_sweep() -> None:
     assert interval is not None and interval.cause == "addresses of the arrays"  # nothing of exits
 
 
+def test_a_loop_that_is_called_again_and_again_is_left_each_time() -> None:
+    """As a measurement calls it: 256 passes, whose end Zen 3 does not foresee, take 16 cycles more."""
+    asked = KernelRequest("copy", "zen3", {"N": 1024})
+    once, again = (predict_ecm(asked, replace(GCC, called_again=called)) for called in (False, True))
+    more = again.prediction.cycles - once.prediction.cycles
+    assert more == pytest.approx(16 * 8 / 1024)
+    few = predict_ecm(replace(asked, sizes={"N": 160}), replace(GCC, called_again=True))  # 40 passes
+    assert outside_of(few).entry_cycles == 0
+    chain = predict_ecm(replace(asked, kernel="dot"), replace(GCC, called_again=True))
+    assert chain.prediction.cycles == pytest.approx(24.0)  # passes that wait for one another hide it
+
+
 def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:
     """Zen 4 foresees the ends of 36 passes."""
     code = OutsideCycles((WAY,), (), True, 1.0, 3.0, 9.0, None, 13.0, 36, ())

@@ -1,8 +1,8 @@
 /* Runs code and times it: commands on standard input, samples on standard output (one line each, see kernmodel/measure/host.py).
  *
  * A sample is the time of one call in ticks of the time stamp counter, between two readings of the core's clock (a chain
- * of dependent additions), of its issue (a loop with a taken branch in each cycle: a sibling thread that is awake shows
- * there) and of its loads (independent ones of one line: a sibling that mostly loads shows there), with the
+ * of dependent additions), of its issue (a loop with a taken branch in each cycle: a sibling thread that is awake
+ * shows there) and of its loads (independent ones of one line: a sibling that mostly loads shows there), with the
  * number of context switches on the way and the share of the time in which others ran. Nothing is judged here.
  *
  * The process ends with its parent, and when standard input ends. It writes no file.
@@ -56,7 +56,7 @@ static inline uint64_t ticks(void)
     return (uint64_t)high << 32 | low;
 }
 #define CHAIN "add %1, %0\n\t"
-#define PASSES ".p2align 5\n1:\tmov (%3), %1\n\tmov (%3), %2\n\tsub $1, %0\n\tjne 1b"
+#define PASSES ".p2align 5\n1:\tmov (%3), %1\n\tmov %2, 64(%3)\n\tsub $1, %0\n\tjne 1b"
 #define LOADS "mov (%8), %0\n\tmov (%8), %1\n\tmov (%8), %2\n\tmov (%8), %3\n\tmov (%8), %4\n\tmov (%8), %5\n\tmov (%8), %6\n\tmov (%8), %7\n\t"
 static void flush_small_numbers(void)
 {
@@ -83,7 +83,7 @@ static void flush_small_numbers(void) {}
 #endif
 
 #define X8(text) text text text text text text text text
-enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, ISSUE_PASSES = 1200, LOAD_ROUNDS = 60, BEST_OF = 2 };
+enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, ISSUE_PASSES = 3600, LOAD_ROUNDS = 60, BEST_OF = 2 };
 
 /* ticks of CHAIN_ROUNDS * CHAIN_ADDS additions of which each waits for the one before: a cycle each on every core */
 static uint64_t overhead;
@@ -101,15 +101,19 @@ static uint64_t chain_ticks(void)
     return best - overhead;
 }
 
-/* ticks of a loop that takes a branch in each cycle, on cores with two or three adders as well; once, since a neighbour on
- * the same core comes and goes. Cores that two threads share predict branches and fetch for one thread after the other: a
- * sibling that is awake doubles the time. Additions without branches may take as long as alone; so does, beside a sibling
- * that mostly waits, a loop of additions, while one with two loads takes longer on Zen 3. */
+/* ticks of a loop that takes a branch in each cycle, on x86-64 beside a load and a store; once, since a neighbour on the
+ * same core comes and goes. Cores that two threads share predict branches and fetch for one thread after the other: a
+ * sibling that is awake doubles the time. Beside one that mostly waits, additions and loads take as long as alone while
+ * loops that load and store take longer. */
 static uint64_t issue_ticks(void)
 {
-    static uint64_t cell;
-    uint64_t left = ISSUE_PASSES, a = 1, b = 1, start = ticks();
-    __asm__ volatile(PASSES : "+r"(left), "+r"(a), "+r"(b) : "r"(&cell) : "cc");
+    static volatile uint64_t cells[16] __attribute__((aligned(64)));
+    uint64_t left = ISSUE_PASSES, a = 1, b = 1, start;
+    /* what was measured may have thrown both lines out of all caches */
+    for (int i = 0; i < 2; i++)
+        (void)cells[0], (void)cells[8], (void)ticks();
+    start = ticks();
+    __asm__ volatile(PASSES : "+r"(left), "+r"(a), "+r"(b) : "r"(cells) : "cc", "memory");
     return ticks() - start - overhead;
 }
 

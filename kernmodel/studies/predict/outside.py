@@ -32,6 +32,8 @@ def outside_work(
     incore: InCore,
     code: OutsideCycles,
     iterations_per_unit: float,
+    *,
+    again: bool = False,
 ) -> OutsideWork:
     """What a unit of work executes outside the innermost loop.
 
@@ -39,6 +41,7 @@ def outside_work(
         nest: as it is executed (blocked, where it is); sizes: its sizes, checked.
         loop, incore: the compiled loop and its analysis; code: the cycles of the code around it.
         iterations_per_unit: iterations of the source's innermost loop in a unit of work.
+        again: whether the nest is called over and over.
     """
     steps = loop.steps or max(1, round(incore.iterations_per_pass or 1))
     copies = (incore.iterations_per_pass or steps) / steps
@@ -59,8 +62,11 @@ def outside_work(
     outer = sum(outer * share for _, outer, share in costs) + _further_out(nest, sizes, place, code) * copies
     overlaps = [(*one.overlap(length), share) for length, share in _some(executed)]
     hidden, penalty = sum(hidden * share for _, hidden, share in overlaps), code.penalty or 0.0
+    if again and not place:
+        # the branch waits for a counter alone: passes that wait for their chain hide what it costs
+        hidden = min(penalty, mean / steps * max(0.0, code.carried - code.free))
     # how often a nest of one loop is called, the kernel does not say
-    leaving = _exit(executed, steps, code) if place else "foreseen"
+    leaving = _exit(executed, steps, code) if place or again else "foreseen"
     return OutsideWork(
         length=mean,
         entries=entries,

@@ -105,6 +105,7 @@ class CodeRequest:
         data_align: bytes at multiples of which all arrays begin, None: as the code says.
         array_offsets: of arrays by name, where they begin modulo a cache line.
         call_cycles: what calls of functions take, before what the core's table says.
+        called_again: whether the nest is called over and over, so that leaving a loop without one around it counts.
     """
 
     asm: str | None = None
@@ -120,6 +121,7 @@ class CodeRequest:
     data_align: int | None = None
     array_offsets: tuple[tuple[str, int], ...] = ()
     call_cycles: tuple[CallCycles, ...] = ()
+    called_again: bool = False
 
     @property
     def given_places(self) -> bool:

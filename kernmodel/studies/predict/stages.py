@@ -599,13 +599,13 @@ class Stages:
         key = (code.key, parameters.name, case.point.code.port_model)
         analyser = self._analyser(method.machine)
         around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table, analyser))
-        unit = traffic.iterations_per_unit
+        unit, again = traffic.iterations_per_unit, case.point.code.called_again
 
         def find() -> tuple[OutsideWork, tuple[Note, ...]]:
-            work = outside_work(method.nest, case.sizes, code.loop, incore, around, unit)
+            work = outside_work(method.nest, case.sizes, code.loop, incore, around, unit, again=again)
             return work, outside_notes(work, code.loop, around, parameters)
 
-        return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass), find)
+        return self._outsides.get((key, case.key, unit, incore.prediction, incore.iterations_per_pass, again), find)
 
     def _beside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
