@@ -9,7 +9,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MOST_SLOTS = 64, SEEN = 8, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
@@ -90,6 +90,13 @@ typedef struct {
     Wanted wanted[MOST_TOGETHER];
 } Ahead;
 
+/* Queues of the operations of a cycle that begins at a slot, for the entries that dispatch saw in the queues. */
+typedef struct {
+    const Ahead *ahead;
+    uint64_t entries;
+    int32_t count, queues[QUEUES];
+} Assignment;
+
 typedef struct {
     const Core *core;
     const FetchUnit *units;
@@ -125,8 +132,9 @@ typedef struct {
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
     int32_t queues, scheduler_of_queue[QUEUES], queue_of[SCHEDULERS]; /* schedulers of ports that are assigned together */
-    int32_t entries_seen[QUEUES]; /* by dispatch, which learns late of what enters and leaves them: */
-    int32_t moved[SEEN][QUEUES]; /* by cycle, how many more entered than left */
+    uint64_t entries_seen; /* by dispatch, 16 bits for each queue; it learns late of what enters and leaves them: */
+    uint64_t moved[SEEN]; /* by cycle, how many more entered than left, in bits that borrow from one another */
+    Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
     int32_t assigned[MOST_TOGETHER], next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it */
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
@@ -330,14 +338,14 @@ INLINE void enter_scheduler(Sim *s, const Op *m, int32_t scheduler)
 {
     take_room(s, scheduler);
     if (m->queued)
-        s->moved[s->now & (SEEN - 1)][s->queue_of[scheduler]]++;
+        s->moved[s->now & (SEEN - 1)] += 1ull << 16 * s->queue_of[scheduler];
 }
 
 INLINE void leave_scheduler(Sim *s, const Op *m, int32_t scheduler)
 {
     give_room(s, scheduler);
     if (m->queued)
-        s->moved[s->now & (SEEN - 1)][s->queue_of[scheduler]]--;
+        s->moved[s->now & (SEEN - 1)] -= 1ull << 16 * s->queue_of[scheduler];
 }
 
 /* When a port gives results, as bits from this cycle on. */
@@ -958,23 +966,26 @@ static int accesses_fit(const Sim *s)
     return 1;
 }
 
-/* Whether five operations fit into a cycle: where one queue has room for two. */
-static int has_fifth(Sim *s, const Wanted *wanted)
+/* The entries that dispatch sees in each queue. */
+static void list_entries(const Sim *s, int32_t *entries)
 {
-    const int32_t beside = s->core->beside - 1;
-    return beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
-           assign_five(s->entries_seen, beside, wanted, s->assigned);
+    for (int32_t q = 0; q < QUEUES; q++)
+        entries[q] = s->entries_seen >> 16 * q & 0xFFFF;
 }
 
-/* Of what is too much for a cycle by itself each gets the queue with the fewest entries, those before it included. */
-static void assign_one_by_one(Sim *s, const Wanted *wanted, int32_t count)
+/* Assign more operations than go to different queues: five, where one queue has room for two, or a slot that has too many
+   for a cycle, each to the queue with the fewest entries, those before it included. 0 where five do not fit. */
+static int assign_more(Sim *s, const Ahead *own)
 {
+    const int32_t beside = s->core->beside - 1;
     int32_t entries[QUEUES];
-    memcpy(entries, s->entries_seen, sizeof entries);
-    for (int32_t k = 0; k < count; k++) {
-        assign_apart(entries, wanted + k, 1, s->assigned + k);
+    list_entries(s, entries);
+    for (int32_t k = 0; own->alone && k < own->count[1]; k++) {
+        assign_apart(entries, own->wanted + k, 1, s->assigned + k);
         entries[s->assigned[k]]++;
     }
+    return own->alone || (beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
+                          assign_five(entries, beside, own->wanted, s->assigned));
 }
 
 /* Slots that are delivered, as many as a cycle may dispatch. */
@@ -1000,15 +1011,23 @@ static void assign(Sim *s)
     const int32_t slots = slots_delivered(s);
     s->next_assigned = 0;
     s->fitting = slots < own->fitting ? slots : own->fitting;
-    if (own->count[s->fitting] == MOST_TOGETHER && !own->alone) {
-        if (has_fifth(s, own->wanted))
+    int32_t count = own->count[s->fitting];
+    if (count > QUEUES || own->alone) {
+        if (assign_more(s, own))
             return;
         s->fitting = own->apart;
+        count = own->count[s->fitting];
     }
-    if (own->alone)
-        assign_one_by_one(s, own->wanted, own->count[1]);
-    else
-        assign_apart(s->entries_seen, own->wanted, own->count[s->fitting], s->assigned);
+    if (!count)
+        return;
+    Assignment *known = &s->known[(s->entries_seen * 0x9E3779B97F4A7C15u >> 58 ^ (uint64_t)(own - s->ahead)) & (KNOWN - 1)];
+    if (known->ahead != own || known->entries != s->entries_seen || known->count != count) {
+        int32_t entries[QUEUES];
+        list_entries(s, entries);
+        *known = (Assignment){own, s->entries_seen, count, {0}};
+        assign_apart(entries, own->wanted, count, known->queues);
+    }
+    memcpy(s->assigned, known->queues, sizeof known->queues);
 }
 
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
@@ -1391,11 +1410,9 @@ static int32_t scalars(const Sim *s, int64_t *out)
     }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
-    for (int32_t q = 0; q < s->queues; q++)
-        out[n++] = s->entries_seen[q];
+    out[n++] = (int64_t)s->entries_seen;
     for (int32_t k = 1; k <= c->seen_after && s->queues; k++)
-        for (int32_t q = 0; q < s->queues; q++)
-            out[n++] = s->moved[(s->now - k) & (SEEN - 1)][q];
+        out[n++] = (int64_t)s->moved[(s->now - k) & (SEEN - 1)];
     return n;
 }
 
@@ -1794,10 +1811,8 @@ INLINE void count_waiting(Sim *s, const int by_port)
 /* What dispatch learns in this cycle of the queues that ports are assigned to. */
 static void see_entries(Sim *s)
 {
-    const int32_t *moved = s->moved[(s->now - s->core->seen_after) & (SEEN - 1)];
-    for (int32_t q = 0; q < s->queues; q++)
-        s->entries_seen[q] += moved[q];
-    memset(s->moved[s->now & (SEEN - 1)], 0, sizeof *s->moved);
+    s->entries_seen += s->moved[(s->now - s->core->seen_after) & (SEEN - 1)];
+    s->moved[s->now & (SEEN - 1)] = 0;
 }
 
 /* `plain` and `by_port` as in Sim, constants at each call: what they exclude costs nothing where it is not. */
