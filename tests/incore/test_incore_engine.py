@@ -103,14 +103,22 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
 
 _OPERATIONS = (
     *("4d8d442408", "4d69d4f1000000", "c443fbf0ec05", "4d0f45cc", "410f94c1"),  # lea, imul, rorx, cmovne, sete of r12
-    *("4c330e", "488b3e", "4c896640", "480fa4d803", "4d89f7"),  # xor with a load to mov
+    *(
+        "4c330e",
+        "488b3e",
+        "4c896640",
+        "480fa4d803",
+        "4d89f7",
+        "480fb116",
+        "a4",
+    ),  # xor with a load to mov, cmpxchg, movsb
 )
 
 
 @pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
 @pytest.mark.parametrize("seed", range(6))
 def test_operations_of_a_cycle_are_assigned_alike(core: str, seed: int) -> None:
-    """Of any ALU and of few, with accesses, and one of three µops."""
+    """Of any ALU and of few, with accesses, and of more µops than a cycle takes."""
     body = Random(seed).choices(_OPERATIONS, k=3 + 2 * seed)
     code = bytes.fromhex("".join(body) + ("48ffca757f" if seed % 2 else "49ffc04939d0757f"))
     by_engine = predicted(code, core, "loop", 0, "moving", engine=True)

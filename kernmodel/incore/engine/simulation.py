@@ -534,7 +534,7 @@ class Pipeline:
         """Of what is too much for a cycle by itself each gets the queue with the fewest entries, those before it
         included."""
         entries, found = list(self.entries_seen), deque[int]()
-        for queues in wanted[: QUEUES + 1]:
+        for queues in wanted:
             (queue,) = assigned([queues], [False], entries) or (0,)
             entries[queue] += 1
             found.append(queue)

@@ -136,7 +136,7 @@ typedef struct {
     uint64_t moved[SEEN]; /* by cycle, how many more entered than left, in bits that borrow from one another */
     Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
-    int32_t assigned[MOST_TOGETHER], next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it */
+    int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it */
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -973,17 +973,27 @@ static void list_entries(const Sim *s, int32_t *entries)
         entries[q] = s->entries_seen >> 16 * q & 0xFFFF;
 }
 
-/* Assign more operations than go to different queues: five, where one queue has room for two, or a slot that has too many
-   for a cycle, each to the queue with the fewest entries, those before it included. 0 where five do not fit. */
+/* Assign a slot that has too many operations for a cycle: each to the queue with the fewest entries, those before it
+   included. */
+static void assign_alone(Sim *s, int32_t *entries)
+{
+    int32_t *assigned = s->assigned;
+    for (const Op *m = s->issuing->ops; m < s->issuing->ops_end; m++)
+        if (m->at_issue == TOGETHER) {
+            assign_apart(entries, &m->wanted, 1, assigned);
+            entries[*assigned++]++;
+        }
+}
+
+/* Assign more operations than go to different queues: such a slot, or five, where one queue has room for two. 0 where
+   five do not fit. */
 static int assign_more(Sim *s, const Ahead *own)
 {
     const int32_t beside = s->core->beside - 1;
     int32_t entries[QUEUES];
     list_entries(s, entries);
-    for (int32_t k = 0; own->alone && k < own->count[1]; k++) {
-        assign_apart(entries, own->wanted + k, 1, s->assigned + k);
-        entries[s->assigned[k]]++;
-    }
+    if (own->alone)
+        assign_alone(s, entries);
     return own->alone || (beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
                           assign_five(entries, beside, own->wanted, s->assigned));
 }
@@ -1725,10 +1735,8 @@ static void look_from(const Sim *s, Walk w, Ahead *ahead)
                 sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
             }
         if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
-            if (!slots) {
+            if (!slots)
                 ahead->alone = ahead->fitting = 1;
-                ahead->count[1] = more;
-            }
             return;
         }
         count = more;
@@ -1773,8 +1781,9 @@ static int allocate(Sim *s, const Program *program)
     s->queue_mask = power_of_two(c->queue_entries) - 1;
     s->queue = arena_take(s->arena, s->queue_mask + 1, sizeof(int64_t));
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
+    s->assigned = arena_take(s->arena, most_in_slot > MOST_TOGETHER ? most_in_slot : MOST_TOGETHER, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
-    if (!s->ring || !s->queue || !s->given || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program) ||
+    if (!s->ring || !s->queue || !s->given || !s->assigned || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program) ||
         make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
