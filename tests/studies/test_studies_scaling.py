@@ -86,7 +86,7 @@ def test_blocking_divides_loops_as_scaling_does():
     answer = blocking(kernel, CodeRequest())
     assert answer.saturated is not None
     (row,) = scaling(dataclasses.replace(kernel, cache="sim"), CodeRequest(), (10,)).rows
-    assert answer.saturated[0] == pytest.approx(row.point.cycles)
+    assert answer.saturated[0].cycles == pytest.approx(row.point.cycles)
     assert row.division is not None and row.division.balance == pytest.approx(12 / 20)
 
 
