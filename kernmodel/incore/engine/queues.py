@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
-QUEUES = 4
-"""At most."""
-
 
 def assigned(
     wanted: Sequence[int], branches: Sequence[bool], entries: Sequence[int], beside: int = -1

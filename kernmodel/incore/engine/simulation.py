@@ -35,7 +35,8 @@ from kernmodel.incore.engine.layout import (
     Wait,
 )
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
-from kernmodel.incore.engine.queues import QUEUES, assigned
+from kernmodel.incore.engine.queues import assigned
+from kernmodel.incore.tables.core_parameters import QUEUES
 
 _HISTORY = 16
 _LOW = 0xFFFFFFFF
@@ -495,10 +496,10 @@ class Pipeline:
         address = operation = -1
         for number, m in enumerate(self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]):
             queues = sum({1 << q for port, q in of_port.items() if q >= 0 and m.ports >> port & 1})
-            assigned = bool(m.ports & core.together) and not m.ports & core.addressing
-            found.append((queues, assigned and bool(m.ports & ~core.together), bool(queues)))
+            by_queue = self._is_assigned(m.ports)
+            found.append((queues, by_queue and bool(m.ports & ~core.together), bool(queues)))
             address = number if m.ports & core.addressing and address < 0 else address
-            operation = number if assigned and operation < 0 else operation
+            operation = number if by_queue and operation < 0 else operation
         if min(address, operation) >= 0 and found[operation][0] & addressing:
             found[operation] = (found[operation][0] & addressing, *found[operation][1:])
             found[address] = (*found[address][:2], False)

@@ -169,6 +169,8 @@ _EXTRA_SLOTS = ("indexed-store", "indexed-operation", "read-modify-write", "wide
 _ISSUE = Figure("issue width", _WIDTH)
 _RETIRE = Figure("retire width", _WIDTH)
 _ROB = Figure("ROB entries", _ENTRIES)
+QUEUES = 4
+"""Schedulers that operations of a cycle are assigned to together, at most."""
 UOPS_OF_A_SLOT = 6
 """µops that are dispatched with one slot at most, where schedulers belong to ports: the simulation would wait for ever
 if one of these, or the queue before them, had fewer entries."""

@@ -27,6 +27,7 @@ from kernmodel.incore.tables.core_parameters import (
     FRONT_END_KIND,
     FRONT_ENDS,
     MECHANISMS,
+    QUEUES,
     Declared,
     Figure,
     Parameters,
@@ -301,8 +302,6 @@ _SPLITS = ("split 256-bit load", "split 512-bit load")
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
 _OF_EACH = (("scheduler ports", "scheduler entries", 7), ("rotating ports", "rotation gaps", 4))
 """Figures that give groups, those that give a number for each, and how many the simulation has room for."""
-_MOST_TOGETHER = 4
-"""Ports that the simulation assigns together."""
 _FILLED_AT_ONCE = (
     ("ROB entries", "issue width"),
     ("op queue entries", "op cache width"),
@@ -333,9 +332,9 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
     together, beside = values.get("ports assigned together") or (), values.get("port of a fifth operation")
-    if len(together) > _MOST_TOGETHER:
-        what = f"are {len(together)}, more than {_MOST_TOGETHER}"
-        reading.problem("figures.ports assigned together", what, f"write up to {_MOST_TOGETHER}")
+    if len(together) > QUEUES:
+        what = f"are {len(together)}, more than {QUEUES}"
+        reading.problem("figures.ports assigned together", what, f"write up to {QUEUES}")
     if beside and beside not in together:
         todo = "name one of them"
         reading.problem("figures.port of a fifth operation", f"{beside} is not among ports assigned together", todo)

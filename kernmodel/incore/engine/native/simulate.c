@@ -136,7 +136,7 @@ typedef struct {
     uint64_t moved[SEEN]; /* by cycle, how many more entered than left, in bits that borrow from one another */
     Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
-    int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it */
+    int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it, any number without queues */
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -1053,7 +1053,7 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[LOADS_APART]++;
         return 0;
     }
-    if (by_port && s->core->together && slot >= s->fitting) {
+    if (by_port && slot >= s->fitting) {
         s->tally.stalls[OPERATIONS_APART]++;
         return 0;
     }
@@ -1965,6 +1965,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     s.decoding = program->core->source == DECODERS;
     s.by_port = program->core->by_port && program->core->issue_ports;
     s.phases = 1;
+    s.fitting = INT32_MAX;
     s.arena = arena;
     list_turns(&s);
     if (allocate(&s, program))
