@@ -7,6 +7,7 @@ each comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Literal
 
 from kernmodel.machine.overlap import Overlap
@@ -58,6 +59,9 @@ class CacheLevel:
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
         loads_pass_by: of a victim cache, whether lines from further out reach the level inside by another way (Skylake
             SP), so that they do not occupy the path between the two.
+        kept: (bytes, share), of a cache that others use, too: of data of so many bytes that one core goes through again
+            and again, the share of lines that are still there; ascending in bytes, descending in share. Nothing is
+            kept of more data than the last. Empty: not measured, all up to the size and none beyond.
     """
 
     name: str
@@ -73,6 +77,19 @@ class CacheLevel:
     inclusive_of_inner: bool | None
     clean_victims: bool
     loads_pass_by: bool = False
+    kept: tuple[tuple[float, float], ...] = ()
+
+    def room(self, share: float) -> float:
+        """Bytes of data of which such a share of the lines, above 0, is kept: linear between the sizes of `kept`."""
+        if not self.kept:
+            return self.size_bytes
+        fits = self.kept[0][0]
+        for (size, most), (larger, least) in pairwise(self.kept):
+            if least >= share:
+                fits = larger
+            elif most > share:
+                fits = size + (larger - size) * (most - share) / (most - least)
+        return fits
 
 
 WORK_LINES = 2

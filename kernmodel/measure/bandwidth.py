@@ -14,7 +14,7 @@ from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import BandwidthPoint, Bandwidths, CacheShare
+from kernmodel.measure.model import BandwidthPoint, Bandwidths
 from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
 from kernmodel.value_types import dataclass
 
@@ -143,67 +143,13 @@ def measure_bandwidths(
                 continue
             progress(f"{level} {name} {width} B{', again' if again else ''}")
             got &= place_streams(harness, MIXES[name], sizes[level], huge=huge)
-            found[key] = _point(harness, MIXES[name], level, sizes[level], width, effort)
+            found[key] = measured_point(harness, MIXES[name], level, sizes[level], width, effort)
     points = list(found.values())
     for point in points:
         notes += doubts(point.cycles_per_line, f"{point.level} {point.mix}")
     if huge and not got:
         notes.append(Note("no-huge-pages", "huge pages were asked for and not all got: more time goes into the TLB"))
     return Bandwidths(tuple(points), harness.clock_hz(), huge and got, tuple(notes))
-
-
-def measure_share(
-    harness: Harness,
-    topology: HostTopology,
-    *,
-    effort: Effort = EFFORT,
-    progress: Callable[[str], object] = lambda what: None,
-) -> CacheShare:
-    """How much of the outermost cache one core can use: a load stream over more and more data, up to all of it.
-
-    Usable is the largest size whose lines take at most `_PLATEAU` longer than those of the smallest; others who use the
-    cache, its hashing and pages that lie badly take their part.
-
-    Raises:
-        MeasurementError: the host does not let it be measured.
-    """
-    last, start = topology.last_level, level_sizes(topology).get(topology.last_level.name)
-    if start is None or last.level <= 2:
-        return CacheShare(last.name, (), None, ())
-    found, notes = [], []
-    for share in _SHARES:
-        total = round(share * last.size_bytes)
-        if total < start:
-            continue
-        progress(f"{total / 2**20:.3g} MiB in {last.name}")
-        place_streams(harness, MIXES["load"], total, huge=True)
-        point = _point(harness, MIXES["load"], last.name, total, x86.vector_bytes(), effort)
-        notes += doubts(point.cycles_per_line, f"{total / 2**20:.3g} MiB in {last.name}")
-        found.append(point)
-    return CacheShare(last.name, tuple(found), usable_bytes(found), tuple(notes))
-
-
-def usable_bytes(points: Sequence[BandwidthPoint]) -> int | None:
-    """The size up to which no line takes longer than on the plateau, by ascending size, between two sizes linear in
-    them; those that are not confirmed are passed over. None where the smallest is not, or where no line takes longer
-    and the largest is not."""
-    if not points or not points[0].cycles_per_line.confirmed:
-        return None
-    before: BandwidthPoint | None = None
-    for point in points:
-        cycles = point.cycles_per_line
-        if not cycles.confirmed:
-            continue
-        most = _PLATEAU * points[0].cycles_per_line.value
-        if before is not None and cycles.value > most:
-            part = (most - before.cycles_per_line.value) / (cycles.value - before.cycles_per_line.value)
-            return round(before.total_bytes + part * (point.total_bytes - before.total_bytes))
-        before = point
-    return points[-1].total_bytes if points[-1].cycles_per_line.confirmed else None
-
-
-_SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
-_PLATEAU = 1.15
 
 
 def place_streams(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool:
@@ -223,7 +169,8 @@ def _each(mix: Mix, total: int) -> int:
     return max(step, total // mix.arrays // step * step)
 
 
-def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effort: Effort) -> BandwidthPoint:
+def measured_point(harness: Harness, mix: Mix, level: str, total: int, width: int, effort: Effort) -> BandwidthPoint:
+    """The streams of a mix over so many bytes in all, which `place_streams` made."""
     each = _each(mix, total)
     harness.load(function(mix, width))
     segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512)) if level == "Mem" else None

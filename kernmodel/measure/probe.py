@@ -27,7 +27,6 @@ from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
 from kernmodel.measure.model import (
     BandwidthPoint,
-    CacheShare,
     Compositions,
     CoresPoint,
     LinesBeside,
@@ -39,6 +38,7 @@ from kernmodel.measure.model import (
 from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
 from kernmodel.measure.several_cores import measure_several_cores, saturates
+from kernmodel.measure.shared_cache import kept_shares
 from kernmodel.measure.trials import OneCore, Plan, measure_one_core
 from kernmodel.schema.fields import LEAST_PAIRS
 from kernmodel.value_types import dataclass
@@ -144,7 +144,7 @@ def probe_machine(
         "topology": _topology(topology, system),
         "core": {**carried["core"], "source": f"derived from the carried {name}.yml: {carried['core']['source']}"},
         "caches": {
-            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, found.share, here)
+            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, found, here)
             for cache in topology.caches
         },
         "paths": _paths(topology, carried, name, found, here),
@@ -245,11 +245,12 @@ def _saturation(
 
 
 def _cache(
-    cache: HostCache, carried: Mapping[str, Any] | None, name: str, system: str, share: CacheShare, here: str
+    cache: HostCache, carried: Mapping[str, Any] | None, name: str, system: str, found: OneCore, here: str
 ) -> dict[str, Any]:
-    """A cache: its size as the system tells or, of a shared one, what a core can use; the rest as of the carried
-    machine."""
+    """A cache: its size as the system tells or, of a shared one, what a core can use, and what it keeps of more; the
+    rest as of the carried machine."""
     like = dict(carried or {"replacement": "LRU", "write_back": True, "write_allocate": True, "filled_by": "miss"})
+    like.pop("kept", None)
     like |= {
         "size": f"{cache.ways * cache.sets * cache.line_bytes // 1024} KiB",
         "ways": cache.ways,
@@ -257,6 +258,7 @@ def _cache(
         "shared_by": cache.shared_by,
         "source": f"{system}; how it is filled and replaced, derived from the carried {name}.yml",
     }
+    share = found.share
     if share.level == cache.name and share.usable_bytes is not None:
         ways = max(1, min(cache.ways, round(share.usable_bytes * cache.ways / cache.size_bytes)))
         size = ways * cache.sets * cache.line_bytes
@@ -264,9 +266,22 @@ def _cache(
         told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
         like |= {"size": f"{size // 1024} KiB", "ways": ways}
         like["source"] += f"; {told}: cycles per line of a load stream {cycles}; written as {ways} of {cache.ways} ways"
+        if kept := _kept(found):
+            like["kept"] = kept
+            like["source"] += "; kept follows from the same times and those of lines beside one from memory"
     elif share.level == cache.name:
         like["source"] += "; how much of it one core can use is not known, too few sizes were confirmed"
     return like
+
+
+def _kept(found: OneCore) -> list[list[str]]:
+    """Bytes of data, and the share of their lines that the shared cache keeps; nothing where that is not known."""
+    memory = (one.cycles_per_line for one in found.bandwidths.points if (one.level, one.mix) == ("Mem", "load"))
+    known = next((one.value for one in memory if one.confirmed), None)
+    if known is None:
+        return []
+    beside = [float(cycles) for cycles in _beside_memory(found.beside, found.share.level)]
+    return [[str(size), f"{share:.3f}"] for size, share in kept_shares(found.share, beside, known)]
 
 
 def _paths(

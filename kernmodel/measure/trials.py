@@ -19,10 +19,8 @@ from kernmodel.measure.bandwidth import (
     ACCESS_BYTES,
     MIXES,
     measure_bandwidths,
-    measure_share,
     mix_name,
     point_of,
-    usable_bytes,
 )
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
@@ -43,6 +41,7 @@ from kernmodel.measure.model import (
 from kernmodel.measure.peaks import PeakKind, measure_peaks
 from kernmodel.measure.runs import measure_runs
 from kernmodel.measure.samples import REPEATED, Figure, is_repeated, repeated
+from kernmodel.measure.shared_cache import measure_share, usable_bytes
 from kernmodel.value_types import dataclass
 
 RATIOS = ("load", "store", "copy", "stream", "load4_store", "load8_store")

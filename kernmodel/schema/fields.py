@@ -194,9 +194,10 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number greater than zero without a unit, up to `most` where there is one."""
+    """A number without a unit, greater than zero or, where `zero` says so, zero, up to `most` where there is one."""
 
     most: float | None = None
+    zero: bool = False
 
     def __call__(self, node: yaml.Node) -> float:
         """The number."""
@@ -204,7 +205,7 @@ class Number:
         if not _NUMBER.fullmatch(value):
             raise RejectedError(f"{value!r} is no number", "write a number without a unit")
         number = float(value)
-        if not 0.0 < number < float("inf"):
+        if not 0.0 <= number < float("inf") or not (number or self.zero):
             raise RejectedError(f"{value} is not greater than zero", "write a positive number")
         if self.most is not None and number > self.most:
             raise RejectedError(f"{value} is more than {self.most:g}", "check number and unit")

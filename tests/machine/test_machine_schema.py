@@ -90,6 +90,16 @@ CASES = {
         "run_length: [[512, 0], [1024, 40]]",
         ":45: paths.L2Mem.run_length: '0' is not a cycles per cache line with a unit",
     ),
+    "more kept of more data": (
+        "loads_pass_by: false",
+        "loads_pass_by: false\n    kept: [[1 MiB, 0.5], [2 MiB, 0.75]]",
+        ":42: caches.L2.kept: keeps 0.75 of 2 MiB, but only 0.5 of 1 MiB; check the shares",
+    ),
+    "a share above one": (
+        "loads_pass_by: false",
+        "loads_pass_by: false\n    kept: [[1 MiB, 1.5], [2 MiB, 0]]",
+        ":42: caches.L2.kept: 1.5 is more than 1",
+    ),
     "work without a course": (
         "penalty_load: 1 cy/CL",
         "beside_work: [[0.5, 5]]",

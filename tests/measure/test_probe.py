@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError, Note
@@ -32,6 +36,7 @@ from kernmodel.measure.model import (
     WorkBeside,
 )
 from kernmodel.measure.samples import Figure
+from kernmodel.measure.shared_cache import kept_shares
 from kernmodel.models.streams import streams_of
 from kernmodel.schema.document import document_of
 
@@ -260,6 +265,56 @@ def test_trials_that_take_a_minute_each_are_two(monkeypatch: pytest.MonkeyPatch)
     seconds = iter(range(0, 10_000, 60))
     monkeypatch.setattr(trials.time, "monotonic", lambda: next(seconds))
     assert "probe, 2 trials, " in " ".join(probe.probe_machine(None).text.split())  # type: ignore[arg-type]
+
+
+def test_what_a_shared_cache_keeps_of_more_data_follows_from_the_same_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line takes 6.5 cycles on the plateau, 7.9 over 52 MiB, 13.1 from memory: the seventh part of 6.6 for each."""
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    (usable, all_kept), (more, kept) = machine.level("L3").kept
+    assert (usable, all_kept) == (pytest.approx((13 + 39 * (1.15 - 1) * 6.5 / 1.4) * 2**20, rel=1e-6), 1)
+    assert (more, kept) == (52 << 20, pytest.approx(1 - 1.4 / 6.6, abs=5e-4))
+    assert "kept follows from the same times" in machine.sources["caches.L3"]
+
+
+@given(
+    st.lists(st.floats(0.05, 0.95), min_size=1, max_size=5),
+    st.lists(st.floats(0.1, 3.0), min_size=3, max_size=8),
+    st.booleans(),
+)
+def test_the_share_of_lines_kept_gives_the_time_that_was_measured(
+    shares: list[float], steps: list[float], table: bool
+) -> None:
+    """A line of a share of misses m takes m times what one from memory takes beside (1 - m)/m of the cache."""
+    memory, plateau = 20.0, 2.0
+    # a line from memory beside more of the cache takes longer in all, and each line less
+    beside = list(accumulate((max(step, 2.0) for step in steps), initial=memory))
+    together = lambda count: float(np.interp(count, range(len(beside)), beside))  # noqa: E731
+
+    def time(lost: float) -> float:
+        if not table:
+            return plateau + lost * (memory - plateau)
+        most = len(beside) - 1
+        if lost < 1 / (most + 1):
+            return plateau + (beside[-1] / (most + 1) - plateau) * lost * (most + 1)
+        return lost * together((1 - lost) / lost)
+
+    falling = sorted(shares, reverse=True)
+    points = [share_point(4, plateau), *(share_point(16 + 4 * n, time(1 - h)) for n, h in enumerate(falling))]
+    found = kept_shares(CacheShare("L3", tuple(points), 8 << 20, ()), beside if table else [], memory)
+    assert found[0] == (8 << 20, 1.0)
+    assert [share for _, share in found[1:]] == pytest.approx(falling, abs=1e-6)
+
+
+def test_what_is_kept_is_not_told_where_the_plateau_or_more_data_are_not_known() -> None:
+    unsure = replace(share_point(40, 7.0), cycles_per_line=figure(7.0, False))
+    assert kept_shares(CacheShare("L3", (share_point(13, 6.5), unsure), 30 << 20, ()), [], 13.1) == []
+    assert kept_shares(CacheShare("L3", (), None, ()), [], 13.1) == []
+    # noise does not bring lines back
+    noisy = (share_point(13, 6.5), share_point(40, 9.0), share_point(52, 8.0), share_point(60, 99.0))
+    assert [share for _, share in kept_shares(CacheShare("L3", noisy, 30 << 20, ()), [], 13.1)] == [
+        1.0, *[pytest.approx(1 - 2.5 / 6.6)] * 2, 0.0,
+    ]  # fmt: skip
 
 
 def test_a_share_of_a_cache_that_is_not_known_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

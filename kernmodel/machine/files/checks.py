@@ -96,6 +96,7 @@ def _check_cache(reading: FieldReader, key: str, row: Values, cache_line: float 
     if cache_line and row.get("line") and row["line"] != cache_line:
         what = f"{row['line']:g} B is not the cache_line of {cache_line:g} B"
         reading.problem(f"{key}.line", what, "leave it out: all levels move lines of one size")
+    _check_kept(reading, f"{key}.kept", row.get("kept") or ())
     victims = row.get("filled_by") == "victims"
     for name, question in _VICTIM_CACHE.items():
         if victims and row.get(name, False) is None:
@@ -106,6 +107,14 @@ def _check_cache(reading: FieldReader, key: str, row: Values, cache_line: float 
         reading.problem(
             f"{key}.inclusive", "a cache filled by victims cannot be inclusive", "write false, or filled_by: miss"
         )
+
+
+def _check_kept(reading: FieldReader, key: str, kept: tuple[tuple[float, float], ...]) -> None:
+    """Of more data a cache keeps no larger share of the lines."""
+    for (less, before), (more, after) in pairwise(kept):
+        if after > before:
+            what = f"keeps {after:g} of {format_bytes(more)}, but only {before:g} of {format_bytes(less)}"
+            reading.problem(key, what, "check the shares: of more data no larger share is kept")
 
 
 def _check_hierarchy(reading: FieldReader, caches: dict[str, Values], topology: Values) -> None:

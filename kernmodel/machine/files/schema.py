@@ -115,6 +115,7 @@ CORE: Table = {
     "flop_per_cycle": Field({precision: Field(FLOP, required=False) for precision in PRECISIONS}, required=False),
     "source": _SOURCE,
 }
+_KEPT = ascending_pairs(number_or_quantity("data"), Number(1.0, zero=True), "bytes, share of lines kept")
 CACHE: Table = {
     "size": Field(Quantity("data", least="64 B", most="64 GiB"), attribute="size_bytes"),
     "ways": _COUNT,
@@ -128,6 +129,7 @@ CACHE: Table = {
     "clean_victims": Field(flag, required=False),
     "loads_pass_by": Field(flag, required=False),
     "inclusive": Field(flag, required=False, attribute="inclusive_of_inner"),
+    "kept": Field(_KEPT, required=False),
     "source": _SOURCE,
 }
 _RUN_LENGTH = ascending_pairs(
@@ -320,7 +322,8 @@ def _flop_rates(core: Values) -> dict[str, dict[str, float]]:
 
 def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
     victims = {key: bool(row[key]) for key in ("clean_victims", "loads_pass_by")}
-    return built(CacheLevel, CACHE, row, name=name, line_bytes=int(row["line"] or line), **victims)
+    others = {"line_bytes": int(row["line"] or line), "kept": row["kept"] or ()}
+    return built(CacheLevel, CACHE, row, name=name, **victims, **others)
 
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:

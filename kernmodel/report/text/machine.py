@@ -128,7 +128,7 @@ def _evasion(machine: Machine) -> str:
     }[machine.stores.evasion]
 
 
-def _caches(levels: Iterable[CacheLevel]) -> Blocks:
+def _caches(levels: Sequence[CacheLevel]) -> Blocks:
     columns = (
         left("cache", "name"),
         right("size", "size_bytes", format_bytes),
@@ -141,7 +141,12 @@ def _caches(levels: Iterable[CacheLevel]) -> Blocks:
         left("replacement", "replacement"),
         left("inclusive", lambda level: {True: "yes", False: "no", None: "not known"}[level.inclusive_of_inner]),
     )
-    return table("Caches", columns, levels, always=True)
+    kept = (
+        (f"of {level.name}", ", ".join(f"{format_bytes(size)}: {short(share)}" for size, share in level.kept))
+        for level in levels
+        if level.kept
+    )
+    return *table("Caches", columns, levels, always=True), *fields("Share of lines kept by size of the data", *kept)
 
 
 def _filled_by(level: CacheLevel) -> str:

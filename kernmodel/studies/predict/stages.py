@@ -411,7 +411,7 @@ class Stages:
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores, lanes))
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
-        """The traffic with the pages of the arrays at random physical addresses (`TrafficMethod.placed`)."""
+        """The traffic of caches that lose their lines little by little (`TrafficMethod.placed`)."""
         method = case.method
         if case.whole is not None:
             before = self._vector_traffic(case.whole, stores, cores, lanes)

@@ -157,25 +157,26 @@ class TrafficMethod:
         """The traffic of the nest with what lies at the ends of the part.
 
         Args:
-            placed: whether it is the mean over places that pages may have.
+            placed: whether it is the mean over parts of the lines (`placed`).
         """
         if self.part is None:
             return traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
-        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
+        from kernmodel.traffic.gradual import PLACES, GradualCaches, gradual_caches, mean_traffic
         from kernmodel.traffic.part_ends import with_ends
 
-        machines = placed_machines(self.machine, traffic) if placed else ()
+        caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if placed else None
+        caches = caches or GradualCaches((self.machine,), PLACES)
         part, inside = (
-            mean_traffic(traffic, on_machines(traffic, *reuse, machines or (self.machine,)), self.machine)
+            mean_traffic(traffic, on_machines(traffic, *reuse, caches.machines), self.machine, caches.cause)
             for reuse in (method._reuse(sizes, traffic.stores) for method in (self.part, self._whole()))
         )
         return with_ends(traffic, part, inside, self.machine)
 
     def placed(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """The traffic with pages at random places, where that makes thresholds gradual: not in huge pages, where it was
+        """The traffic of caches that lose their lines little by little (`traffic.gradual`); as it is found where it was
         asked to be simulated, or where a simulation disagrees for other reasons."""
-        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
+        from kernmodel.traffic.gradual import gradual_caches, mean_traffic
 
         if self.part is not None:
             before = self._whole().traffic(sizes, cores, stores)
@@ -185,20 +186,22 @@ class TrafficMethod:
         thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
         asked = request.simulation is not None or request.cache == "sim"
-        pages = request.pages or self.machine.pages or "4k"
-        if pages == "huge" or not thresholds or not conditions.conditions or asked:
+        if not thresholds or not conditions.conditions or asked:
             return found
-        machines = placed_machines(self.machine, conditions)
-        if not machines:
+        caches = gradual_caches(self.machine, conditions, huge=self._huge_pages())
+        if caches is None:
             return found
         from kernmodel.traffic.conditional import executed_traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
 
-        moved = on_machines(conditions, *self._reuse(sizes, stores), machines)
+        moved = on_machines(conditions, *self._reuse(sizes, stores), caches.machines)
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
-        mean = mean_traffic(conditions, parts, self.machine)
+        mean = mean_traffic(conditions, parts, self.machine, caches.cause)
         # what nobody would see is no cause for other numbers than those of `traffic`
         return mean if found is not conditions or any(_changed(conditions, mean)) else found
+
+    def _huge_pages(self) -> bool:
+        return (self.request.pages or self.machine.pages) == "huge"
 
     def undoubted(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
         """The traffic by layer conditions where these are taken without a simulation, wherever pages lie; else None."""
@@ -207,14 +210,14 @@ class TrafficMethod:
         if self.among is not None or self.request.simulation is not None or self.request.cache not in ("auto", "lc"):
             return None
         from kernmodel.traffic.comparison.evidence import is_doubted
-        from kernmodel.traffic.page_placement import placed_machines
+        from kernmodel.traffic.gradual import gradual_caches
 
         try:
             symbolic, (sized, _) = self.symbolic(sizes, cores, stores), self._reuse(sizes, stores)
         except UnsupportedKernelError:
             return None
         doubted = self.request.cache == "auto" and is_doubted(symbolic, sized, self.machine)
-        return None if doubted or placed_machines(self.machine, symbolic) else symbolic
+        return None if doubted or gradual_caches(self.machine, symbolic, huge=False) else symbolic
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
@@ -397,7 +400,7 @@ _LITTLE = 0.01
 
 
 def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:
-    """The paths whose lines are not those that they have with pages at other places."""
+    """The paths that move other lines where a cache loses its lines little by little."""
     for path, mean in zip(traffic.paths, placed.paths, strict=True):
         found = (mean.lines, mean.at("low").lines, mean.at("high").lines)
         if max(abs(lines - path.lines) for lines in found) > _MATTERS * path.lines:
@@ -405,12 +408,14 @@ def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:
 
 
 def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
-    """What `ecm` takes in place of this traffic, where pages at random places make a threshold gradual."""
+    """What `ecm` takes in place of this traffic, where a cache loses its lines little by little."""
     changed = [
         f"{mean.path} {mean.at('low').lines:.3g} to {mean.at('high').lines:.3g} lines, {mean.lines:.3g} on average"
         for mean in _changed(traffic, placed)
     ]
     if not changed:
         return ()
-    text = "pages of 4 KiB at random places let some sets of a cache overflow before others, and `ecm` counts with that"
-    return (Note("page-placement", f"{text}: {'; '.join(changed)}", "assumption"),)
+    from kernmodel.traffic.gradual import OTHERS, PLACES
+
+    cause = OTHERS.note if OTHERS.note in placed.notes else PLACES.note
+    return (replace(cause, text=f"{cause.text}, and `ecm` counts with that: {'; '.join(changed)}"),)

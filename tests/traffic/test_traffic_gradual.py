@@ -1,4 +1,4 @@
-"""Pages at random places in caches: the share that keeps its lines, and what thresholds become."""
+"""Caches that lose their lines little by little: pages at random places, shared caches, and what thresholds become."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections import OrderedDict
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.machine.load import load_machine
+from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, TrafficAnswer
 from kernmodel.studies.predict.traffic import predict_traffic_sweep, traffic_method
-from kernmodel.traffic.page_placement import survival, usable_share
+from kernmodel.traffic.gradual import survival, usable_share
 
 LOOP = """.L1:
 vmovupd (%rdi,%rax,8), %ymm0
@@ -78,6 +79,52 @@ def test_thresholds_are_gradual_unless_pages_are_huge(tmp_path) -> None:
     assert [lines(share, classic=True)[0] for share in shares] == [0, 0, 0, 1, 1, 1]
     assert lines(0.9, cache="auto")[0] == 0.5
     assert lines(0.9, cache="sim")[0] == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 999), st.integers(0, 100)), min_size=2, max_size=6, unique_by=lambda pair: pair[0]
+    ),
+    st.integers(1, 100),
+)
+def test_a_cache_has_room_for_as_much_as_it_keeps_that_share_of(pairs: list[tuple[int, int]], percent: int) -> None:
+    sizes, shares = sorted(size for size, _ in pairs), sorted((share / 100 for _, share in pairs), reverse=True)
+    level = replace(load_machine("zen3").level("L3"), kept=tuple(zip(map(float, sizes), shares, strict=True)))
+    room, share = level.room(percent / 100), percent / 100
+    assert sizes[0] <= room <= sizes[-1]
+    assert level.room(share / 2) >= room
+    if shares[-1] < share < shares[0]:
+        assert np.interp(room, sizes, shares) == pytest.approx(share)
+    assert replace(level, kept=()).room(share) == level.size_bytes
+
+
+KEPT = "kept: [[6 MiB, 1], [12 MiB, 0.8], [24 MiB, 0.2], [32 MiB, 0]]"
+
+
+@pytest.mark.parametrize("pages", [None, "huge"])
+def test_a_shared_cache_keeps_the_share_that_was_measured(tmp_path, pages) -> None:
+    """Neither all lines up to the size of the cache nor none beyond it; pages have no part in it."""
+    (tmp_path / "sum.c").write_text(SUM)
+    (tmp_path / "sum.s").write_text(LOOP)
+    text = find_machine("hsw").read_text(encoding="utf-8")
+    before, outermost = text.split("  L3:\n")
+    (tmp_path / "mine.yml").write_text(f"{before}  L3:\n    {KEPT}\n{outermost}")
+    machine = load_machine(str(tmp_path / "mine.yml"))
+
+    def lines(mib: float, *, classic: bool = False, cache="lc"):
+        request = KernelRequest(
+            str(tmp_path / "sum.c"), machine.file, {"n": int(mib * 2**20) // 8}, cache=cache, pages=pages
+        )
+        answer = predict_ecm(request, CodeRequest(asm=str(tmp_path / "sum.s"), classic=classic))
+        path = answer.traffic.path("L3Mem")
+        return path.loads, path.intervals["loads"], {note.code for note in answer.notes}
+
+    found = [lines(mib) for mib in (5, 13, 17, 23, 40)]
+    assert [loads for loads, *_ in found] == [0, 0.25, 0.5, 0.75, 1]
+    assert ["shared-cache" in codes for *_, codes in found] == [False, True, True, True, False]
+    assert (found[1][1].low, found[1][1].high) == (0, 1)
+    assert [lines(mib, classic=True)[0] for mib in (13, 23, 40)] == [0, 0, 1]
+    assert lines(23, cache="sim")[0] == 0
 
 
 def test_traffic_says_with_what_ecm_counts() -> None:
