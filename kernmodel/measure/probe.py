@@ -203,7 +203,8 @@ def plan_of(depth: Depth) -> Plan:
         case "quick":
             return Plan(_QUICK, usual, Effort(40, 2, 1.5, UNROLLED_TOLERANCE), beyond=False, least=1, most=1)
         case "default":
-            return Plan(_MIXES, usual, Effort(60, 3, 1.2, UNROLLED_TOLERANCE))
+            # two trials of some 85 figures fit into its time even where neighbours let none of them be confirmed early
+            return Plan(_MIXES, usual, Effort(60, 3, 0.55, UNROLLED_TOLERANCE))
         case "thorough":
             return Plan(_MIXES, tuple(peak_kinds()), Effort(80, 3, 3.0, UNROLLED_TOLERANCE), narrow=True, seconds=780.0)
 
