@@ -67,6 +67,11 @@ class HostTopology:
         return self.caches[-1]
 
     @property
+    def private_bytes(self) -> int:
+        """Bytes of data up to which they lie in caches of one core: a guest is not told who shares the others."""
+        return max(cache.size_bytes for cache in self.caches if cache.level <= 2)
+
+    @property
     def level_names(self) -> tuple[str, ...]:
         """Where data may lie, innermost first: the caches, and "Mem"."""
         return (*(cache.name for cache in self.caches), "Mem")

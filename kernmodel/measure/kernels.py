@@ -205,7 +205,7 @@ def measure_kernel(
         taken = effort if alone < _LONG_CALL else long_effort(effort, (time.monotonic() - begun) / CALLS_TO_TELL)
         times = repetitions(alone)
         figures = spaced(lambda: harness.figure([Case(times)], lambda ends: ends[0] / (times * iterations), taken))
-        cycles = repeated(figures)
+        cycles = repeated(figures, shared=needed > topology.private_bytes)
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
     notes = (

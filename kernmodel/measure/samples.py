@@ -8,7 +8,9 @@ cycle without showing in the clock, and one that keeps the load ports busy shows
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 
 from kernmodel.value_types import dataclass
 
@@ -208,17 +210,20 @@ def agreed(
     return Figure(found, min(found, *others), max(found, *others), accepted, refused, told)
 
 
-def repeated(figures: Sequence[Figure]) -> Figure:
-    """One figure of several of the same that were made some time apart: the lowest that another one comes near, since a
-    neighbour can only raise it; from lowest to highest. Those that are confirmed count, if any is; where it is one
-    alone, the others say how far to trust it.
+def repeated(figures: Sequence[Figure], *, shared: bool = False) -> Figure:
+    """One figure of several of the same that were made some time apart, from lowest to highest: of what the core has to
+    itself the lowest that another one comes near, since a neighbour can only raise it. What neighbours draw from a
+    shared cache or memory no sample shows, and it is there when a program runs, too: the median of what is shared.
+    Those that are confirmed count, if any is; where it is one alone, the others say how far to trust it.
 
     Args:
-        figures: of times, at least one.
+        figures: of times, at least one; shared: of data in a cache or memory that others use.
     """
     made = [one for one in figures if one.value > 0] or list(figures)
     taken = sorted([one for one in made if one.confirmed] or made, key=lambda one: one.value)
     best = next((one for one, other in pairwise(taken) if _near(one, other)), taken[0])
+    if shared:
+        best = replace(best, value=median(one.value for one in taken))
     accepted, refused = (sum(getattr(one, name) for one in figures) for name in ("accepted", "refused"))
     ranged = taken if len(taken) > 1 else made
     low, high = min(one.low for one in ranged), max(one.value for one in ranged)

@@ -124,6 +124,8 @@ def measure_one_core(
             return merged(trials, carried)
 
 
+_PRIVATE = ("L1", "L2")
+"""Caches of one core; a guest is not always told who shares the others."""
 _LEAST_TRIALS = 2
 """Trials that are made however long they take, where several are to be, and that have to tell a difference: the rounds
 of one do not say how far to trust it."""
@@ -173,7 +175,7 @@ def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -
 
 
 def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
-    """The figures of several trials, each the lowest that another one comes near; in huge pages where all were."""
+    """The figures of several trials, each as `repeated` takes it; in huge pages where all were."""
     first = trials[0]
     points = _merged_points([one.bandwidths.points for one in trials])
     peaks = tuple(
@@ -181,15 +183,15 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         for same in zip(*(one.peaks.peaks for one in trials), strict=True)
     )
     runs = tuple(
-        replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same]))
+        replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same], shared=True))
         for same in zip(*(one.runs.points for one in trials), strict=True)
     )
     beside = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same]))
+        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
         for same in zip(*(one.beside for one in trials), strict=True)
     )
     work = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same]))
+        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
         for same in zip(*(one.work for one in trials), strict=True)
     )
     share = _merged_points([one.share.points for one in trials])
@@ -212,7 +214,7 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
     return tuple(
         point_of(
             MIXES[same[0].mix], same[0].level, same[0].width_bytes, same[0].total_bytes,
-            repeated([one.cycles_per_line for one in same]),
+            repeated([one.cycles_per_line for one in same], shared=same[0].level not in _PRIVATE),
         )
         for same in zip(*trials, strict=True)
     )  # fmt: skip

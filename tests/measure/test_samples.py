@@ -146,6 +146,16 @@ def test_of_several_trials_the_lowest_counts_that_another_comes_near() -> None:
     assert repeated([made(5.0), made(5.3)]).value == 5.0
 
 
+def test_of_what_is_shared_the_median_counts() -> None:
+    """What neighbours draw from a shared cache is there when a program runs, too."""
+    figures = [made(7.0), made(5.1), made(9.0), made(5.0), made(4.0)]
+    found = repeated(figures, shared=True)
+    assert (found.value, found.low, found.high, found.confirmed) == (5.1, 4.0, 9.0, True)
+    assert repeated([made(4.0), made(5.0)], shared=True).value == 4.5
+    assert repeated([made(4.0), made(5.0), made(99.0, confirmed=False)], shared=True).value == 4.5
+    assert not repeated([made(4.0, confirmed=False)], shared=True).confirmed
+
+
 def test_what_no_trial_confirms_stays_so() -> None:
     assert not repeated([made(4.0, confirmed=False), made(4.0, confirmed=False)]).confirmed
     # one that is confirmed counts before lower ones that are not
