@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
 from kernmodel.incore.answer.outside import outside_cycles
 from kernmodel.incore.tables.table import InstructionTable
-from kernmodel.machine.load import load_machine
+from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.tiling import tile
@@ -318,3 +318,17 @@ def test_what_overlapping_rows_gain_is_not_told_as_reuse(tmp_path: Path) -> None
     )
     best = blocking(KernelRequest(str(source), "clx", {"n": 20, "m": 2100}), GCC).candidates[0]
     assert best.because.endswith("cy/CL gained are dependency chains of several rows that overlap")
+
+
+def test_the_nest_as_it_stands_is_what_ecm_says_of_it_in_a_shared_cache(tmp_path: Path) -> None:
+    """The simulation loses all lines of 11 MiB in 8 at once: a gain that `ecm` contradicted."""
+    text = find_machine("zen2").read_text(encoding="utf-8").replace("size: 16 MiB", "size: 8 MiB")
+    text = text.replace("ways: 16", "ways: 8\n    kept: [[8 MiB, 1], [16 MiB, 0.5], [32 MiB, 0]]")
+    (tmp_path / "mine.yml").write_text(text)
+    machine = load_machine(str(tmp_path / "mine.yml"))
+    request = KernelRequest("matmul", machine.file, {"N": 1200, "M": 1200, "K": 1200}, cache="lc")
+    expected = predict_ecm(request, GCC)
+    found = Modeller(request, GCC).simulated({})
+    lines = expected.traffic.path("L3Mem").lines
+    assert (found.prediction.cycles, found.answer.traffic.path("L3Mem").lines) == (expected.prediction.cycles, lines)
+    assert 0 < expected.traffic.path("L3Mem").loads < 0.5

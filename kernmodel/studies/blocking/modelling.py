@@ -29,6 +29,7 @@ from kernmodel.traffic.conditions.reuse import Analysis, StreamReuse, misses_whe
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.conditions.windows import Window
+from kernmodel.traffic.gradual import OTHERS
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.simulation.sampling import effort
 from kernmodel.traffic.simulation.simulate import simulate
@@ -101,7 +102,8 @@ class Modeller:
         """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
 
         Small nests, and the nest as it stands, are simulated as every command simulates them; of other blocked nests
-        windows within whole blocks are.
+        windows within whole blocks are. Where data are about as large as what others leave of a shared cache, layer
+        conditions are taken, with the share that it keeps: a simulated cache loses all lines at once.
 
         Args:
             cores: that are active in the ccNUMA domain; parts: in all; None: as in the request.
@@ -119,11 +121,14 @@ class Modeller:
         with ThreadPoolExecutor(max_workers=min(WORKERS, os.cpu_count() or 1)) as pool:
             # the compiled engine runs without the interpreter's lock
             found = list(pool.map(lambda one: self._in_windows(one, nest), symbolic))
-        return [self._with_traffic(one, traffic, asked) for one, traffic in zip(symbolic, found, strict=True)]
+        return [
+            one if _loses_little_by_little(one) else self._with_traffic(one, traffic, asked)
+            for one, traffic in zip(symbolic, found, strict=True)
+        ]
 
     def _in_windows(self, one: Modelled, nest: LoopNest) -> Traffic | None:
         """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
-        if not one.blocks or self.is_small:
+        if not one.blocks or self.is_small or _loses_little_by_little(one):
             return None
         whole = whole_blocks(nest, one.blocks)
         if whole is None:
@@ -217,6 +222,10 @@ class Modeller:
         lines = sum(_missed(reuse, analysis, held) for reuse in analysis.reuses)
         all_lines = missed_lines(traffic, last) / traffic.iterations_per_unit
         return max(0.0, 1 - lines / all_lines) if all_lines else 0.0
+
+
+def _loses_little_by_little(one: Modelled) -> bool:
+    return OTHERS.note in one.answer.traffic.notes
 
 
 def _missed(reuse: StreamReuse, analysis: Analysis, held: frozenset[ReuseKey]) -> float:
