@@ -78,3 +78,15 @@ def with_interval(value: float, interval: Interval | None, shown: Callable[[floa
     if len(units) == 1:
         low, high = (text.partition(" ")[0] for text in (low, high))
     return f"{number} ({low} to {high}{f': {interval.cause}' if cause else ''})"
+
+
+def upper_bound(value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True) -> str:
+    """An upper bound, for behind "at most": as `with_interval` writes a number, but by its ends alone where the bound
+    itself may be higher: `9.2 to 55 GFLOP/s (what more than 2 cores draw)`.
+    """
+    if interval is None or shown(interval.high) == shown(value) or interval.high < value:
+        return with_interval(value, interval, shown, cause=cause)
+    low, high = shown(interval.low), shown(interval.high)
+    if low.partition(" ")[2] == high.partition(" ")[2]:
+        low = low.partition(" ")[0]
+    return f"{low} to {high}{f' ({interval.cause})' if cause else ''}"

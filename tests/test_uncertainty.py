@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kernmodel.report.json.document import interval_json
 from kernmodel.report.number_text import decimal, prefixed
-from kernmodel.uncertainty import Interval, union, with_interval
+from kernmodel.uncertainty import Interval, union, upper_bound, with_interval
 
 ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")
 
@@ -52,3 +52,16 @@ def test_the_union_holds_all_and_names_each_cause_once() -> None:
     assert both == Interval(2.0, 7.0, "array alignment; page size", "arrays aligned to cache lines; huge pages")
     assert union((None, None)) is None
     assert union((both, other)) == both
+
+
+def test_a_bound_that_may_be_higher_is_written_by_its_ends() -> None:
+    """ "at most 9.2 (9.2 to 55)" says two things at once."""
+
+    def shown(value: float) -> str:
+        return f"{value:g} GFLOP/s"
+
+    higher, lower = Interval(9.2, 55, "other cores", "few"), Interval(5, 9.2, "alignment", "aligned")
+    assert upper_bound(9.2, higher, shown) == "9.2 to 55 GFLOP/s (other cores)"
+    assert upper_bound(9.2, higher, shown, cause=False) == "9.2 to 55 GFLOP/s"
+    assert upper_bound(9.2, lower, shown) == "9.2 GFLOP/s (5 to 9.2: alignment)"
+    assert upper_bound(9.2, None, shown) == "9.2 GFLOP/s"

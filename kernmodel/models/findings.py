@@ -18,7 +18,7 @@ from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.memory_ends import interval_of
 from kernmodel.models.roofline import roofline
 from kernmodel.traffic.model import Traffic
-from kernmodel.uncertainty import Interval, with_interval
+from kernmodel.uncertainty import Interval, upper_bound, with_interval
 from kernmodel.units import format_si
 from kernmodel.value_types import dataclass
 
@@ -295,10 +295,13 @@ def _sentences(
 ) -> tuple[str, ...]:
     unit = "FLOP/s" if found.bound else "It/s"
 
-    def rate(value: float, interval: Interval | None, *, cause: bool = False) -> str:
-        return with_interval(value, interval, lambda one: format_si(one, unit), cause=cause)
+    def shown(value: float) -> str:
+        return format_si(value, unit)
 
-    limit = rate(_rate(found), _rate_interval(found), cause=True)
+    def rate(value: float, interval: Interval | None) -> str:
+        return with_interval(value, interval, shown, cause=False)
+
+    limit = upper_bound(_rate(found), _rate_interval(found), shown)
     region = found.either(lambda chart: _REGIONS[chart.region or "memory"], " Or, with the most from memory: ")
     lines = [f"{region} At most {limit}, by {_roof(_bound_by(found))}."]
     near = {"above": found.either(lambda chart: chart.above), "below": found.either(lambda chart: chart.below)}

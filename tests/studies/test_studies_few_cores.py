@@ -22,7 +22,7 @@ def codes(notes) -> list[str]:
 def test_rooflines_tell_the_interval_in_text_and_in_json():
     found = km.roofline_chart("triad.c", GUEST)
     text, body = found.text(), found.json()
-    assert f"at most 1.971 GFLOP/s (1.971 to 3.942: {CAUSE}), by the roof of Mem" in text
+    assert f"at most 1.971 to 3.942 GFLOP/s ({CAUSE}), by the roof of Mem" in text
     assert "predicted (ECM)  1.971 GFLOP/s (1.971 to 3.942), 100% of the bound" in text
     assert codes(body["notes"]).count("few-cores-bandwidth") == 1
     (kernel,) = body["kernels"]

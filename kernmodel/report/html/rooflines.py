@@ -11,8 +11,8 @@ from kernmodel.models.chart import TITLES
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
 from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.roofline import (
+    at_most,
     chart_blocks,
-    limit_of,
     limiting_roof,
     rate_text,
     roof_text,
@@ -90,7 +90,7 @@ def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGE
     ]
     rooflines = [one for _, one in charted]
     series = [*_roofs(rooflines), *_points(charted, arrangement), *_steps(rooflines, arrangement.steps)]
-    bounds = [f"{who.name}: at most {limit_of(one)} by {limiting_roof(one)}" for who, one in charted if one.region]
+    bounds = [f"{who.name}: {at_most(one)} by {limiting_roof(one)}" for who, one in charted if one.region]
     bounds += map(_step_text, arrangement.steps)
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(

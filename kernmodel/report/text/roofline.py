@@ -18,7 +18,7 @@ from kernmodel.report.text.sections import (
     merged_notes,
     notes_section,
 )
-from kernmodel.uncertainty import with_interval
+from kernmodel.uncertainty import Interval, upper_bound, with_interval
 from kernmodel.words import count
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def subject_fields(subject: Subject) -> tuple[Pair, ...]:
 
 def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
     """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
-    bound = f"at most {limit_of(chart, cause=True)}, by {limiting_roof(chart)}"
+    bound = f"{at_most(chart, cause=True)}, by {limiting_roof(chart)}"
     headline = "  no bound: the intensity is not known" if chart.bound is None else f"  {bound}"
     known = bool(subject.iterations_per_second)
     region = chart.either(lambda one: one.region and _REGIONS[one.region])
@@ -97,11 +97,21 @@ def share_of_roof(mark: MeasuredMark) -> str:
     return with_interval(mark.percent_of_roof, mark.percent_interval, "{:.0f} %".format, cause=False)
 
 
-def limit_of(chart: Roofline, *, cause: bool = False) -> str:
+def limit_of(chart: Roofline) -> str:
     """The bound with its unit, iterations where the kernel computes nothing, and its interval."""
+    return rate_text(*_limit(chart))
+
+
+def at_most(chart: Roofline, *, cause: bool = False) -> str:
+    """The bound in a sentence."""
+    value, interval, unit = _limit(chart)
+    return f"at most {upper_bound(value, interval, lambda one: prefixed(one, unit), cause=cause)}"
+
+
+def _limit(chart: Roofline) -> tuple[float, Interval | None, str]:
     if chart.bound:
-        return rate_text(chart.bound, chart.bound_interval, "FLOP/s", cause=cause)
-    return rate_text(chart.iterations_per_second, chart.iterations_per_second_interval, "It/s", cause=cause)
+        return chart.bound, chart.bound_interval, "FLOP/s"
+    return chart.iterations_per_second, chart.iterations_per_second_interval, "It/s"
 
 
 def rate_text(value: float, interval: Interval | None, unit: str, *, cause: bool = False) -> str:
