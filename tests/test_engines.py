@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernmodel import engines
 from kernmodel.engines import ENDING, NATIVE, load_engine, sources_hash
 
 SOURCE = "const char *km_sources(void) { return KERNMODEL_SOURCES; }\n"
@@ -35,10 +36,19 @@ def test_a_library_of_the_sources_beside_it_is_loaded(folder: Path) -> None:
     assert load_engine(build(folder)) is not None
 
 
-def test_a_library_of_other_sources_is_refused(folder: Path) -> None:
+def test_a_library_of_other_sources_is_refused_and_that_is_said_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_refused", set())
     library = build(folder)
     (folder / "engine.c").write_text(SOURCE + "\n", encoding="utf-8")
     assert load_engine(library) is None
+    assert capsys.readouterr().err == (
+        "kernmodel: note: the compiled engine _engine was made of other C sources than those beside it: "
+        "slow Python does its work; run `pip install -e .` in the checkout\n"
+    )
+    assert load_engine(library) is None
+    assert capsys.readouterr().err == ""
 
 
 def test_a_header_counts_as_a_source(folder: Path) -> None:

@@ -15,14 +15,11 @@ from kernmodel.binary.program import BasicBlock, Loop
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.studies.predict.outside import SHORT
 
 Surprise = Literal["certain", "doubtful"]
 """Whether a branch is mispredicted for certain, or may be."""
 
-_LEARNED = 64
-"""Passes of a loop up to which a predictor may know its end, where its reach is not known."""
-_DOUBTFUL = 2
-"""Reaches of a predictor from which on it knows no end of a loop for certain."""
 _GROWING = 2
 """A loop whose length changes takes this many times the history."""
 
@@ -33,11 +30,13 @@ class Branches:
     Args:
         flow: of the function.
         foreseen: passes of a loop whose end the predictor is known to foresee, 0 where nothing is known.
+        mispredicted: passes from which on it is known not to, None where that is not known.
     """
 
-    def __init__(self, flow: CountedFlow, foreseen: int) -> None:
+    def __init__(self, flow: CountedFlow, foreseen: int, mispredicted: int | None) -> None:
         self._flow = flow
         self._foreseen = foreseen
+        self._mispredicted = mispredicted or max(SHORT, foreseen) + 1
         self._known: dict[int, bool] = {}
 
     @cached_property
@@ -58,8 +57,7 @@ class Branches:
         needed = runs if _whole(self._flow.trips(loop)) else _GROWING * runs
         if needed <= self._foreseen:
             return None
-        limit = _DOUBTFUL * self._foreseen if self._foreseen else _LEARNED
-        return "doubtful" if needed <= limit else "certain"
+        return "doubtful" if needed < self._mispredicted else "certain"
 
     def depends_on_data(self, address: int) -> bool:
         """Whether what the branch at the end of a block asks comes from memory within the loops around it."""

@@ -259,8 +259,9 @@ class _Traces:
     def __init__(self, own: _Own, timer: TraceTimer, run: RecordedRun | None) -> None:
         self.own, self.flow, self._timer, self._run = own, own.flow, timer, run
         self.times: dict[int | None, _Iteration] = {}
-        reach = own.predictor.core.parameters.foreseen_passes
-        self._branches = Branches(own.flow, reach)
+        parameters = own.predictor.core.parameters
+        reach = parameters.foreseen_passes
+        self._branches = Branches(own.flow, reach, parameters.mispredicted_passes)
         self._walker = None if run is None else RecordedWalker(own.flow, run)
         self._wrong = surprises(run, own.flow.function, reach) if run is not None and reach else None
         self._shares = surprise_shares(run, self._wrong) if run is not None and self._wrong is not None else {}

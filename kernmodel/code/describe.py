@@ -9,6 +9,7 @@ from kernmodel.code.loops import LoopBody
 from kernmodel.code.strides import LoopStrides
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpKind, FpOperation, Instruction, Listing
+from kernmodel.words import count, plural
 
 
 def floating_work(body: Iterable[Instruction], *, half: bool = False) -> Counter[str]:
@@ -71,13 +72,13 @@ def begin(listing: Listing, loop: LoopBody) -> str:
 def describe(listing: Listing, strides: LoopStrides, iterations: float | None = None) -> str:
     """One line that tells a loop from others: place, size, vector width, work, strides, passes."""
     body = body_of(listing, strides.loop)
-    parts = [f"{len(body)} instructions"]
+    parts = [count(len(body), "instruction")]
     if iterations is not None:
-        parts.append(f"{iterations:g} iteration{'s' * (iterations != 1)} per pass")
+        parts.append(f"{iterations:g} {plural(iterations, 'iteration')} per pass")
     width = vector_bytes(body)
     parts.append(f"{width}-byte vectors" if width else "scalar")
     work = floating_work(body)
-    counts = (f"{count} {kind}" for kind, count in sorted(work.items()) if kind != "approximate")
+    counts = (f"{number} {kind}" for kind, number in sorted(work.items()) if kind != "approximate")
     parts.append(" ".join(counts) or "no floating-point work")
     parts.append(describe_streams(strides))
     if strides.passes is not None:
@@ -87,14 +88,14 @@ def describe(listing: Listing, strides: LoopStrides, iterations: float | None = 
 
 def describe_streams(strides: LoopStrides) -> str:
     """ "2 loads +64 B, 1 store +64 B" per pass."""
-    count: Counter[tuple[str, str]] = Counter()
+    streams: Counter[tuple[str, str]] = Counter()
     for stream in strides.streams:
         if not stream.reference.size_bytes or stream.stride_bytes == 0:
             continue
         by = "unknown stride" if stream.stride_bytes is None else f"{stream.stride_bytes:+d} B"
         for kind, present in (("load", stream.reference.read), ("store", stream.reference.written)):
-            count[kind, by] += present
-    parts = [f"{n} {kind}{'s' * (n > 1)} {by}" for (kind, by), n in count.items() if n]
+            streams[kind, by] += present
+    parts = [f"{count(number, kind)} {by}" for (kind, by), number in streams.items() if number]
     return ", ".join(parts) or "no moving streams"
 
 

@@ -41,6 +41,7 @@ from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.value_types import NamedTuple, dataclass
+from kernmodel.words import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,8 +514,8 @@ class _Balance:
         return self.allowed.misses(self.found)
 
     def __str__(self) -> str:
-        count = f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
-        return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {count} of the source"
+        iterations = count(self.iterations, "iteration")
+        return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {iterations} of the source"
 
 
 def _balanced_block(
@@ -662,7 +663,7 @@ def _copies_by_work(body: Iterable[Instruction], source: _Source, steps: int) ->
 def _work_words(body: Iterable[Instruction], source: _Source) -> str:
     done = floating_work(body)
     counts = [(done[kind], kind) for kind in _KINDS if source.work.total.get(kind) and done[kind]]
-    return f"{counts[0][0]} {counts[0][1]} operation{'s' * (counts[0][0] > 1)}"
+    return count(counts[0][0], f"{counts[0][1]} operation")
 
 
 def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:

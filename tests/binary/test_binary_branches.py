@@ -12,22 +12,24 @@ from tests.binary.nests import START, counted, function, two_loops
 
 
 @pytest.mark.parametrize(
-    ("passes", "foreseen", "surprise"),
+    ("passes", "foreseen", "mispredicted", "surprise"),
     [
-        (30, 90, None),  # the history holds the row
-        (90, 90, None),
-        (120, 90, "doubtful"),  # about its end
-        (200, 90, "certain"),
-        (30, 0, "doubtful"),  # nothing is known of the predictor
-        (200, 0, "certain"),
+        (30, 90, 128, None),  # the history holds the row
+        (90, 90, 128, None),
+        (120, 90, 128, "doubtful"),  # about its end
+        (127, 90, 128, "doubtful"),
+        (128, 90, 128, "certain"),  # measured so on Zen 3, short of twice the history
+        (91, 90, None, "certain"),  # longer than the history, and than the rows that any predictor may know
+        (30, 0, None, "doubtful"),  # nothing is known of the predictor
+        (200, 0, None, "certain"),
     ],
 )
 def test_the_end_of_a_row_is_foreseen_as_far_as_the_history_goes(
-    passes: int, foreseen: int, surprise: str | None
+    passes: int, foreseen: int, mispredicted: int | None, surprise: str | None
 ) -> None:
     made = two_loops()
     _, _, inner, end, _ = (block.address for block in made.blocks)
-    branches = Branches(CountedFlow(made, counted(made, 50, passes)), foreseen)
+    branches = Branches(CountedFlow(made, counted(made, 50, passes)), foreseen, mispredicted)
     assert branches.surprise(inner, end) == surprise
     assert branches.surprise(inner, inner) is None
 
@@ -39,8 +41,8 @@ def test_rows_of_changing_length_take_twice_the_history() -> None:
     blocks = {entry: 1, row: 60, inner: 60 * 61 // 2, end: 60, last: 1}
     edges = {(row, inner): 60, (inner, inner): 60 * 59 // 2, (inner, end): 60, (end, row): 59, (end, last): 1}
     flow = CountedFlow(made, Occurrences(blocks, edges, 1, "re-encoded"))
-    assert Branches(flow, 90).surprise(inner, end) is None
-    assert Branches(flow, 40).surprise(inner, end) == "doubtful"
+    assert Branches(flow, 90, 128).surprise(inner, end) is None
+    assert Branches(flow, 40, 128).surprise(inner, end) == "doubtful"
 
 
 @pytest.mark.parametrize(
@@ -63,4 +65,4 @@ def test_what_depends_on_data_may_always_surprise(compare: str, surprise: str | 
         1,
         "re-encoded",
     )
-    assert Branches(CountedFlow(made, occurrences), 90).surprise(head, latch) == surprise
+    assert Branches(CountedFlow(made, occurrences), 90, 128).surprise(head, latch) == surprise

@@ -29,26 +29,14 @@ def simulated(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> Counters:
 
 @law
 @given(hierarchies(), traces(), engines)
-def test_hits_and_misses_are_all_requests(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> None:
+def test_requests_add_up(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> None:
+    """Hits and misses are all requests, no more lines leave a cache than came, one level serves each touch."""
     counters = simulated(hierarchy, trace, engine)
     for level in counters.levels.values():
         assert level.load_hits + level.load_misses == level.loads
         assert level.store_hits + level.store_misses == level.stores
-
-
-@law
-@given(hierarchies(), traces(), engines)
-def test_no_more_lines_leave_a_cache_than_came(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> None:
-    counters = simulated(hierarchy, trace, engine)
-    for level in counters.levels.values():
         left = level.dirty_evictions + level.clean_evictions + level.invalidations
         assert left <= level.load_misses + level.store_misses
-
-
-@law
-@given(hierarchies(), traces(), engines)
-def test_every_touch_is_served_by_one_level(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> None:
-    counters = simulated(hierarchy, trace, engine)
     line = hierarchy.levels[0].line_bytes
     touches = Counter[int]()
     for kind, address, size in trace:

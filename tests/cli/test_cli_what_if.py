@@ -95,14 +95,14 @@ def test_sensitivity_as_text_and_picture(run, tmp_path) -> None:
 
 @needs_compiler
 def test_sensitivity_on_the_terminal(run) -> None:
-    outcome = run("what-if", "-m", "clx", "stencil.c", "--sensitivity", "--plot")
+    outcome = run("what-if", "-m", "clx", "copy.c", "--sensitivity", "--plot")
     assert outcome.status == 0
-    assert "stencil on clx: runtime × with half (light), twice (dark) the figure" in outcome.out
+    assert "copy on clx: runtime × with half (light), twice (dark) the figure" in outcome.out
 
 
 @needs_compiler
 def test_sensitivity_as_a_document(run) -> None:
-    made = document(run("what-if", "-m", "zen2", "stencil.c", "--sensitivity", "--step", "0.05", "--json"))
+    made = document(run("what-if", "-m", "zen2", "copy.c", "--sensitivity", "--step", "0.05", "--json"))
     assert (made["schema"], made["step"]) == ("kernmodel.sensitivity/1", 0.05)
     assert made["figures"]
 

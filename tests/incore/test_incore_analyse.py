@@ -252,51 +252,41 @@ def test_unrolling_by_two_leaves_the_cycles_per_iteration_alone(lines: list[str]
         assert twice.prediction == pytest.approx(2 * once.prediction)
 
 
-@settings(deadline=None, max_examples=30)
-@given(bodies(), st.randoms(use_true_random=False))
-def test_the_order_of_instructions_does_not_change_the_throughput_bound(lines: list[str], random: object) -> None:
-    shuffled = sorted(lines, key=lambda _: random.random())  # type: ignore[attr-defined]
-    assert answer(";".join(shuffled)).throughput == pytest.approx(answer(";".join(lines)).throughput)
-
-
-@settings(deadline=None, max_examples=30)
-@given(bodies(), st.permutations(range(5)), st.permutations(range(8, 12)))
-def test_renaming_registers_changes_nothing(lines: list[str], vectors: list[int], pointers: list[int]) -> None:
-    def renamed(line: str) -> str:
-        words = line.replace("(", "( ").replace(")", " )").replace(",", " ,").split()
-        for position, word in enumerate(words):
-            if word.startswith(("%ymm", "%xmm")):
-                words[position] = word[:4] + str(vectors[int(word[4:])])
-            elif word.startswith("%r") and word[2:].isdigit():
-                words[position] = f"%r{pointers[int(word[2:]) - 8]}"
-        return " ".join(words)
-
-    before, after = answer(";".join(lines)), answer(";".join(renamed(line) for line in lines))
-    assert after.port_sums == pytest.approx(before.port_sums)
-    assert lcd_of(after) == pytest.approx(lcd_of(before))
-    assert after.critical_path.cycles == pytest.approx(before.critical_path.cycles)
+def renamed(line: str, vectors: list[int], pointers: list[int]) -> str:
+    words = line.replace("(", "( ").replace(")", " )").replace(",", " ,").split()
+    for position, word in enumerate(words):
+        if word.startswith(("%ymm", "%xmm")):
+            words[position] = word[:4] + str(vectors[int(word[4:])])
+        elif word.startswith("%r") and word[2:].isdigit():
+            words[position] = f"%r{pointers[int(word[2:]) - 8]}"
+    return " ".join(words)
 
 
 @settings(deadline=None, max_examples=40)
-@given(bodies())
-def test_a_chain_through_one_pass_is_no_longer_than_the_critical_path(lines: list[str]) -> None:
-    """A cycle over one pass, cut at its back edge, is a path of the pass, and that edge is paid by its first member."""
-    result = answer(";".join(lines))
+@given(
+    bodies(),
+    bodies(2),
+    st.randoms(use_true_random=False),
+    st.permutations(range(5)),
+    st.permutations(range(8, 12)),
+)
+def test_laws_of_bounds(
+    lines: list[str], more: list[str], random: object, vectors: list[int], pointers: list[int]
+) -> None:
+    """Of a body without branch: its order, the names of its registers, the port model, more instructions, its chain."""
+    text = ";".join(lines)
+    result = answer(text)
+    shuffled = answer(";".join(sorted(lines, key=lambda _: random.random())))  # type: ignore[attr-defined]
+    assert shuffled.throughput == pytest.approx(result.throughput)
+    others = answer(";".join(renamed(line, vectors, pointers) for line in lines))
+    assert others.port_sums == pytest.approx(result.port_sums)
+    assert lcd_of(others) == pytest.approx(lcd_of(result))
+    assert others.critical_path.cycles == pytest.approx(result.critical_path.cycles)
+    even = answer(text, port_model="even")
+    assert even.throughput >= result.throughput - 1e-9
+    assert lcd_of(even) == lcd_of(result)
+    assert answer(";".join(lines + more)).throughput >= result.throughput - 1e-9
+    # a cycle over one pass, cut at its back edge, is a path of the pass, and that edge is paid by its first member
     through_memory = result.lcd is not None and any(name.startswith("memory") for name in result.lcd.carriers)
     if result.lcd is not None and result.lcd.passes == 1 and not through_memory:
         assert result.lcd.cycles <= result.critical_path.cycles + 1e-9
-
-
-@settings(deadline=None, max_examples=30)
-@given(bodies())
-def test_even_is_at_least_optimal(lines: list[str]) -> None:
-    """On a body without branch, where the two models differ in the shares only."""
-    text = ";".join(lines)
-    assert answer(text, port_model="even").throughput >= answer(text).throughput - 1e-9
-    assert lcd_of(answer(text, port_model="even")) == lcd_of(answer(text))
-
-
-@settings(deadline=None, max_examples=30)
-@given(bodies(), bodies(2))
-def test_more_instructions_never_need_fewer_port_cycles(lines: list[str], more: list[str]) -> None:
-    assert answer(";".join(lines + more)).throughput >= answer(";".join(lines)).throughput - 1e-9

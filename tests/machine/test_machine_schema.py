@@ -219,6 +219,7 @@ CASES = {
     "total": ("total: 16", "total: 8", ":18: core.flop_per_cycle.DP.total: 8 is smaller than FMA with 16"),
     "precision": ("    DP:", "    HP:", ":18: core.flop_per_cycle.HP: is an unknown key; did you mean"),
     "series too short": (", 20.5]", "]", ":56: bandwidths.measured[0].values.copy: has 3 values for 4 core counts"),
+    "series of one": ("[10, 18, 20, 20.5]", "[20.5]", ":56: bandwidths.measured[0].values.copy: has 1 value for 4"),
     "series not positive": ("20.5", "0", ":56: bandwidths.measured[0].values.copy: 0 is not greater than zero"),
     "series no number": ("20.5", "fast", ":56: bandwidths.measured[0].values.copy: 'fast' is no number"),
     "series not finite": ("20.5", "nan", ":56: bandwidths.measured[0].values.copy: 'nan' is no number"),

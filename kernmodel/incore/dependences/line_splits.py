@@ -206,11 +206,6 @@ class Lines(NamedTuple):
     crossing: bool = True
     apart: bool = True
 
-    @property
-    def long_loads(self) -> bool:
-        """Whether some loads take longer wherever they lie."""
-        return bool(self.whole_lines or self.half_lines)
-
     def of_load(self, size: int) -> int | None:
         """The size of what a load must not cross, or one of its halves where it takes a whole line; None where it takes
         as long across lines."""

@@ -336,7 +336,7 @@ def _check_group(reading: FieldReader, key: str, group: Values, values: Values) 
             reading.problem(f"{key}.values.{mix}", "is no mix of bandwidths.mixes", suggest(mix, mixes))
         _check_rates(reading, f"{key}.values.{mix}", numbers, group.get("cores", ()), values)
         if group.get("cores") and len(numbers) != len(group["cores"]):
-            what = f"has {len(numbers)} values for {len(group['cores'])} core counts"
+            what = f"has {count(len(numbers), 'value')} for {count(len(group['cores']), 'core count')}"
             reading.problem(f"{key}.values.{mix}", what, "give one value for each core count")
     figures = _known(topology, "sockets", "cores_per_socket")
     if figures and group.get("cores") and group["cores"][-1] > figures[0] * figures[1]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.code.calls import named
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import NEGLIGIBLE
-from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
+from kernmodel.report.layout import Blocks, Column, Line, Pair, entry, fields, left, lines, right, table
 from kernmodel.report.number_text import as_text, decimal, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.caches import (
@@ -174,15 +174,6 @@ def _levels(prediction: EcmPrediction) -> Blocks:
     )
     sweep = "s: one sweep of the nest" if "s" in units else "no time of a sweep: not all sizes are known"
     return table(f"Prediction if the data came from each level (* T_ECM; {sweep})", columns, prediction.levels)
-
-
-def time_columns(units: Iterable[str], cycles: Value, work: Work) -> tuple[Column, ...]:
-    """A column for each unit, of the cycles of an item."""
-
-    def column(unit: str) -> Column:
-        return right(unit, cycles, lambda found: time_in(found, unit, work))
-
-    return tuple(map(column, units))
 
 
 def _reuse(traffic: Traffic, *, verbose: bool) -> Blocks:

@@ -13,6 +13,7 @@ from itertools import product
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa.aarch64.grammar import Part, Statement
 from kernmodel.isa.aarch64.roles import role
+from kernmodel.words import count
 
 _NAME = re.compile(r"(\S+)(?: \((.*)\))?")
 _UNITS = re.compile(r"(?:(\d+)\*)?u(\d+)(?:([-/])(\d+))?\??")
@@ -196,7 +197,7 @@ def _places(kind: str, listed: int) -> Iterator[set[str]]:
     """Words of an address."""
     advanced = "post-index" if "]," in kind else "pre-index" if kind.endswith("!") else ""
     if listed:
-        registers = f"{listed} reg" + "s" * (listed > 1)
+        registers = count(listed, "reg")
         yield from ({"multiple", registers, advanced}, {"multiple", advanced}, {"single", advanced}, {advanced})
         return
     index = re.search(r"\[x,([xw])(?:,(\w\w\w\w?))?", kind)
