@@ -29,8 +29,8 @@ typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
-   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `queued`:
-   its entry is counted where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
+   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
+   all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
    reads, may differ from pass to pass. */
@@ -40,7 +40,8 @@ typedef struct {
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, varies, place, stride, size, queued;
+    int32_t redirects, third, blocks, varies, place, stride, size;
+    uint64_t counted;
     Wanted wanted;
 } Op;
 
@@ -116,6 +117,7 @@ typedef struct {
     uint32_t waiting; /* ports whose queue of ready µops is not empty */
 
     int64_t now, slots_issued, slots_retired, microops_issued, microops_retired, passes;
+    int64_t not_done; /* the first µop that was not when retirement looked last */
     /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
     int64_t pass_issuing, pass_retiring;
     int32_t unit_fetching, unit_decoding;
@@ -131,9 +133,10 @@ typedef struct {
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
-    int32_t queues, scheduler_of_queue[QUEUES], queue_of[SCHEDULERS]; /* schedulers of ports that are assigned together */
+    int32_t queues, scheduler_of_queue[QUEUES]; /* schedulers of ports that are assigned together */
     uint64_t entries_seen; /* by dispatch, 16 bits for each queue; it learns late of what enters and leaves them: */
-    uint64_t moved[SEEN]; /* by cycle, how many more entered than left, in bits that borrow from one another */
+    uint64_t moved[SEEN], moving; /* by cycle, and in this one, how many more entered than left, in bits that borrow from one another */
+    uint64_t entry_of[PORTS]; /* an entry of the queue of each port, 0 if it has none */
     Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
     int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it, any number without queues */
@@ -171,7 +174,7 @@ static Instance *instance(const Sim *s, int64_t id) { return &s->ring[id & s->ri
 
 /* ---- values become known, µops become ready ---- */
 
-static void set_alarm(Sim *s, Instance *x)
+INLINE void set_alarm(Sim *s, Instance *x)
 {
     int64_t when = x->ready > s->now ? x->ready : s->now + 1;
     int32_t *head = &s->calendar[when & s->calendar_mask];
@@ -179,44 +182,71 @@ static void set_alarm(Sim *s, Instance *x)
     *head = (int32_t)(x->id & s->ring_mask);
 }
 
-static void know(Sim *s, Instance *x, int64_t base);
+/* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
+   the cycle behind, is seen a cycle later, where all ports share a scheduler. */
+INLINE int64_t seen(const Instance *x, int64_t operand, const int by_port)
+{
+    return by_port ? operand : operand + ((uint64_t)(operand - x->enters) <= 1);
+}
 
-static void all_known(Sim *s, Instance *x)
+/* Tell who waits for a µop of which it is known when it is done; those without ports among them tell others in turn, when
+   it is known of all that they wait for. Nothing is called, so that no registers are saved. */
+INLINE void tell(Sim *s, Instance *x, int64_t base, const int by_port)
+{
+    int32_t portless = -1; /* that are known, and did not tell it */
+    for (;;) {
+        const Op *op = x->op;
+        x->base = base;
+        if (op->redirects) {
+            s->stopped = 0;
+            s->resumed = base + s->core->redirect;
+        }
+        const int64_t own = x->id, issued = s->microops_issued;
+        for (const Apart *w = op->users, *end = op->users_end; w < end; w++) {
+            const int64_t id = own + w->distance;
+            if (id >= issued)
+                continue;
+            Instance *y = instance(s, id);
+            const int64_t when = seen(y, base + w->cycles, by_port);
+            y->ready = when > y->ready ? when : y->ready;
+            if (--y->pending)
+                continue;
+            if (!y->op->ports) {
+                y->next = portless;
+                portless = (int32_t)(id & s->ring_mask);
+            } else if (!by_port || y->port >= 0) {
+                set_alarm(s, y);
+            }
+        }
+        if (portless < 0)
+            return;
+        x = &s->ring[portless];
+        portless = x->next;
+        base = x->ready;
+        x->done = base > s->now ? base : s->now;
+    }
+}
+
+static __attribute__((noinline)) void know_by_port(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 1); }
+
+static __attribute__((noinline)) void know_shared(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 0); }
+
+INLINE void know(Sim *s, Instance *x, int64_t base, const int by_port)
+{
+    if (by_port)
+        know_by_port(s, x, base);
+    else
+        know_shared(s, x, base);
+}
+
+/* Of a µop it is known how long it waits for others. */
+INLINE void all_known(Sim *s, Instance *x, const int by_port)
 {
     if (!x->op->ports) {
         x->done = x->ready > s->now ? x->ready : s->now;
-        know(s, x, x->ready);
-    } else if (x->port >= 0 || !s->by_port) {
+        know(s, x, x->ready, by_port);
+    } else if (!by_port || x->port >= 0) {
         set_alarm(s, x);
-    }
-}
-
-/* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
-   the cycle behind, is seen a cycle later. */
-static int64_t seen(const Instance *x, int64_t operand)
-{
-    return operand + ((uint64_t)(operand - x->enters) <= 1);
-}
-
-/* Tell who waits for a µop of which it is known when it is done. */
-static void know(Sim *s, Instance *x, int64_t base)
-{
-    const Op *op = x->op;
-    x->base = base;
-    if (op->redirects) {
-        s->stopped = 0;
-        s->resumed = base + s->core->redirect;
-    }
-    const int64_t own = x->id, issued = s->microops_issued;
-    for (const Apart *w = op->users, *end = op->users_end; w < end; w++) {
-        const int64_t id = own + w->distance;
-        if (id >= issued)
-            continue;
-        Instance *y = instance(s, id);
-        const int64_t when = seen(y, base + w->cycles);
-        y->ready = when > y->ready ? when : y->ready;
-        if (--y->pending == 0)
-            all_known(s, y);
     }
 }
 
@@ -258,24 +288,20 @@ static void wake(Sim *s)
 
 /* ---- retire, dispatch, issue ---- */
 
-/* Whether so many µops are done from one on. */
-static int are_done(const Sim *s, int64_t first, int32_t count)
-{
-    for (int64_t id = first; id < first + count; id++)
-        if (instance(s, id)->done > s->now)
-            return 0;
-    return 1;
-}
-
 INLINE void retire(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
-    int64_t id = s->microops_retired;
+    int64_t id = s->microops_retired, not_done = s->not_done;
     int32_t count = 0, registers = 0;
     const Slot *slot = s->retiring;
-    for (; count < most && are_done(s, id, slot->count); count++) {
-        id += slot->count;
+    for (; count < most; count++) {
+        const int64_t end = id + slot->count;
+        while (not_done < end && instance(s, not_done)->done <= s->now)
+            not_done++;
+        if (not_done < end)
+            break;
+        id = end;
         if (!plain)
             registers += slot->registers;
         if (++slot == s->slots_end) {
@@ -283,6 +309,7 @@ INLINE void retire(Sim *s, const int plain)
             s->pass_retiring++;
         }
     }
+    s->not_done = not_done;
     s->slots_retired += count;
     s->microops_retired = id;
     s->retiring = slot;
@@ -333,19 +360,17 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
-/* A µop enters a scheduler, or leaves it. */
-INLINE void enter_scheduler(Sim *s, const Op *m, int32_t scheduler)
+/* A µop enters the scheduler of a port, or leaves it. */
+INLINE void enter_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    take_room(s, scheduler);
-    if (m->queued)
-        s->moved[s->now & (SEEN - 1)] += 1ull << 16 * s->queue_of[scheduler];
+    take_room(s, s->core->scheduler_of[port]);
+    s->moving += s->entry_of[port] & m->counted;
 }
 
-INLINE void leave_scheduler(Sim *s, const Op *m, int32_t scheduler)
+INLINE void leave_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    give_room(s, scheduler);
-    if (m->queued)
-        s->moved[s->now & (SEEN - 1)] -= 1ull << 16 * s->queue_of[scheduler];
+    give_room(s, s->core->scheduler_of[port]);
+    s->moving -= s->entry_of[port] & m->counted;
 }
 
 /* When a port gives results, as bits from this cycle on. */
@@ -362,9 +387,8 @@ static int64_t result_delay(Sim *s, const Op *m, int32_t port)
     if (!(m->one_result >> port & 1))
         return 0;
     const uint64_t own = m->data > 1 ? 3 : 1, given = results_of(s, port);
-    int64_t later = 0;
-    while (given >> (m->latency + later) & own)
-        later++;
+    const uint64_t from = given >> m->latency; /* the first cycle in which this one, and the next where it takes two, is free */
+    const int64_t later = __builtin_ctzll(~(from | (own > 1 ? from >> 1 : 0)));
     s->results[port] = given | own << (m->latency + later);
     s->results_from[port] = s->now;
     return later;
@@ -387,12 +411,12 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         s->started[port]++;
     s->tally.dispatched[port]++;
     if (by_port)
-        leave_scheduler(s, m, s->core->scheduler_of[port]);
+        leave_scheduler(s, m, port);
     else
         s->room[m->scheduler]++;
     const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
     x->done = base + m->latency;
-    know(s, x, base);
+    know(s, x, base, by_port);
 }
 
 /* Nearly always the oldest or one close behind it. */
@@ -429,8 +453,8 @@ static void move(Sim *s, Instance *x, int32_t port)
     s->counters[x->port]--;
     s->counters[port]++;
     if (s->by_port) {
-        leave_scheduler(s, x->op, s->core->scheduler_of[x->port]);
-        enter_scheduler(s, x->op, s->core->scheduler_of[port]);
+        leave_scheduler(s, x->op, x->port);
+        enter_scheduler(s, x->op, port);
     }
     x->port = (int16_t)port;
 }
@@ -617,7 +641,7 @@ static void dispatch_free(Sim *s)
         take_out(s, 0, k);
         s->counters[best]++;
         x->port = (int16_t)best;
-        dispatch(s, x, m, best, 0, s->by_port);
+        dispatch(s, x, m, best, 0, 0);
     }
 }
 
@@ -757,7 +781,7 @@ INLINE int32_t port_with_room(Sim *s, const Op *m)
 static void reserve(Sim *s, const Op *m, int32_t port)
 {
     s->counters[port]++;
-    enter_scheduler(s, m, s->core->scheduler_of[port]);
+    enter_scheduler(s, m, port);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
@@ -765,6 +789,8 @@ INLINE void leave_queue(Sim *s)
 {
     const int64_t end = s->queue_end;
     int64_t k = s->queue_begin;
+    if (s->behind_queue)
+        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     for (; k < end; k++) {
         Instance *x = instance(s, s->queue[k & s->queue_mask]);
         const int32_t port = port_with_room(s, x->op);
@@ -773,7 +799,7 @@ INLINE void leave_queue(Sim *s)
         reserve(s, x->op, port);
         x->port = (int16_t)port;
         if (!x->pending)
-            all_known(s, x);
+            set_alarm(s, x);
     }
     s->queue_begin = k;
 }
@@ -811,7 +837,7 @@ INLINE int place_slot(Sim *s, const Slot *own)
             while (placed-- > 0)
                 if (s->given[placed] >= 0) {
                     s->counters[s->given[placed]]--;
-                    leave_scheduler(s, &own->ops[placed], s->core->scheduler_of[s->given[placed]]);
+                    leave_scheduler(s, &own->ops[placed], s->given[placed]);
                 }
             memcpy(s->turn, turn, sizeof turn);
             return 0;
@@ -824,7 +850,7 @@ INLINE int place_slot(Sim *s, const Slot *own)
 }
 
 /* What a µop that is issued waits for: of those that are known, until when. */
-static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
+INLINE void wait_for_sources(const Sim *s, Instance *x, const Op *m, const int by_port)
 {
     const int64_t own = x->id;
     int64_t ready = x->ready;
@@ -838,7 +864,7 @@ static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
             pending++;
             continue;
         }
-        const int64_t when = seen(x, y->base + w->cycles);
+        const int64_t when = seen(x, y->base + w->cycles, by_port);
         ready = when > ready ? when : ready;
     }
     x->ready = ready;
@@ -876,9 +902,9 @@ INLINE void issue_microop(Sim *s, const Op *m, int32_t slot, const int plain)
             s->counters[x->port]++;
         }
     }
-    wait_for_sources(s, x, m);
+    wait_for_sources(s, x, m, 0);
     if (!x->pending)
-        all_known(s, x);
+        all_known(s, x, 0);
 }
 
 /* The same where schedulers belong to ports: `given` is the port, -1 for none yet. */
@@ -888,9 +914,9 @@ static void issue_to_port(Sim *s, const Op *m, int32_t given)
     x->port = (int16_t)given;
     if (m->at_issue == QUEUED)
         s->queue[s->queue_end++ & s->queue_mask] = x->id;
-    wait_for_sources(s, x, m);
+    wait_for_sources(s, x, m, 1);
     if (!x->pending)
-        all_known(s, x);
+        all_known(s, x, 1);
 }
 
 /* Count the loads of a slot for this cycle; 0 where with these they are more than a cycle's. A slot that has
@@ -1533,11 +1559,13 @@ static void list_turns(Sim *s)
         s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
     for (uint32_t rest = (uint32_t)s->core->together & ((1u << PORTS) - 1); rest && s->by_port && s->queues < QUEUES; rest &= rest - 1) {
         const int32_t scheduler = s->core->scheduler_of[__builtin_ctz(rest)];
-        s->queue_of[scheduler] = s->queues;
         s->scheduler_of_queue[s->queues++] = scheduler;
     }
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
         s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
+    for (int32_t q = 0; q < s->queues; q++)
+        for (uint32_t rest = s->ports_of[s->scheduler_of_queue[q]]; rest; rest &= rest - 1)
+            s->entry_of[__builtin_ctz(rest)] = UINT64_C(1) << 16 * q;
     const int32_t shared[SCHEDULERS] = {s->core->scheduler, s->core->load_scheduler, s->core->store_scheduler};
     for (int32_t k = 0; k < SCHEDULERS; k++) {
         s->most[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
@@ -1685,14 +1713,14 @@ static void want_queues(const Sim *s, Op *first, const Op *end)
     for (Op *m = first; m < end; m++) {
         for (int32_t q = 0; q < s->queues; q++)
             m->wanted.queues |= s->ports_of[s->scheduler_of_queue[q]] & (uint32_t)m->ports ? 1 << q : 0;
-        m->queued = m->wanted.queues != 0;
+        m->counted = m->wanted.queues ? ~UINT64_C(0) : 0;
         m->wanted.branch = m->choice == TOGETHER && m->ports & ~c->together;
         address = m->choice == OF_ACCESSES && !address ? m : address;
         operation = m->choice == TOGETHER && !operation ? m : operation;
     }
     if (address && operation && operation->wanted.queues & addressing) {
         operation->wanted.queues &= addressing;
-        address->queued = 0;
+        address->counted = 0;
     }
 }
 
@@ -1821,7 +1849,12 @@ INLINE void count_waiting(Sim *s, const int by_port)
 static void see_entries(Sim *s)
 {
     s->entries_seen += s->moved[(s->now - s->core->seen_after) & (SEEN - 1)];
-    s->moved[s->now & (SEEN - 1)] = 0;
+}
+
+static void keep_moved(Sim *s)
+{
+    s->moved[s->now & (SEEN - 1)] = s->moving;
+    s->moving = 0;
 }
 
 /* `plain` and `by_port` as in Sim, constants at each call: what they exclude costs nothing where it is not. */
@@ -1833,8 +1866,6 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
         s->registers_free += *coming;
         *coming = 0;
     }
-    if (!plain && s->kinds)
-        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     if (by_port && c->together)
         see_entries(s);
     retire(s, plain);
@@ -1849,6 +1880,8 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     issue(s, plain, by_port);
     if (by_port)
         leave_queue(s);
+    if (by_port && c->together)
+        keep_moved(s);
     deliver(s);
     s->now++;
 }
