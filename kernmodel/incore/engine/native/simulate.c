@@ -84,11 +84,16 @@ typedef struct {
     Counts counts;
 } Snapshot;
 
+/* An access of a slot so many behind another one, with its ports. */
+typedef struct { int32_t slot; uint32_t ports; } Later;
+
 /* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
-   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle. */
+   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
+   `accesses`: of memory, if a cycle waits as a whole for room for them. */
 typedef struct {
     int32_t fitting, apart, alone, count[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
+    const Later *accesses, *accesses_end;
 } Ahead;
 
 /* Queues of the operations of a cycle that begins at a slot, for the entries that dispatch saw in the queues. */
@@ -101,6 +106,7 @@ typedef struct {
 typedef struct {
     const Core *core;
     const FetchUnit *units;
+    int32_t unit_count;
     const Entry *entries;
     const int32_t *schedule;
     Op *ops;
@@ -936,12 +942,6 @@ INLINE int adds_loads(const Sim *s, uint32_t *loads, uint32_t own)
 /* The slots that a cycle may dispatch, one after the other: as many as are delivered, issued together and loaded at once. */
 typedef struct { const Slot *own; const Entry *entry; int64_t entries; int32_t left, taken; uint32_t loads; } Walk;
 
-static Walk begin_walk(const Sim *s)
-{
-    const int64_t entries = s->entries_delivered - s->entries_issued;
-    return (Walk){s->issuing, s->entry, entries, s->entry->slots - s->slot_in_entry, 0, 0};
-}
-
 /* The next one, NULL behind the last. */
 static const Slot *next_slot(const Sim *s, Walk *w)
 {
@@ -965,6 +965,22 @@ static const Slot *next_slot(const Sim *s, Walk *w)
     return own;
 }
 
+/* Slots that are delivered, as many as a cycle may dispatch. */
+static int32_t slots_delivered(const Sim *s)
+{
+    const Entry *entry = s->entry;
+    const int32_t width = s->core->issue_width;
+    int64_t entries = s->entries_delivered - s->entries_issued;
+    if (entries > width)
+        return width;
+    int32_t slots = entries > 0 ? entry->slots - s->slot_in_entry : 0;
+    while (slots < width && --entries > 0) {
+        entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
+        slots += entry->slots;
+    }
+    return slots < width ? slots : width;
+}
+
 /* Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone would
    overfill a scheduler. */
 static int accesses_fit(const Sim *s)
@@ -978,17 +994,15 @@ static int accesses_fit(const Sim *s)
     if (!near)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    const int32_t slots = slots_delivered(s);
     uint32_t given = 0;
-    Walk w = begin_walk(s);
-    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w))
-        for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++) {
-            if (!(m->ports & c->addressing))
-                continue;
-            const int32_t port = port_of_access((uint32_t)m->ports, given, counters);
-            given |= 1u << port;
-            if (++counters[port] > c->rooms[c->scheduler_of[port]])
-                return 0;
-        }
+    for (const Later *access = own->accesses; access < own->accesses_end && access->slot < slots; access++) {
+        const int32_t port = port_of_access(access->ports, given, counters);
+        given |= 1u << port;
+        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+            return 0;
+    }
     return 1;
 }
 
@@ -1022,22 +1036,6 @@ static int assign_more(Sim *s, const Ahead *own)
         assign_alone(s, entries);
     return own->alone || (beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
                           assign_five(entries, beside, own->wanted, s->assigned));
-}
-
-/* Slots that are delivered, as many as a cycle may dispatch. */
-static int32_t slots_delivered(const Sim *s)
-{
-    const Entry *entry = s->entry;
-    const int32_t width = s->core->issue_width;
-    int64_t entries = s->entries_delivered - s->entries_issued;
-    if (entries > width)
-        return width;
-    int32_t slots = entries > 0 ? entry->slots - s->slot_in_entry : 0;
-    while (slots < width && --entries > 0) {
-        entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
-        slots += entry->slots;
-    }
-    return slots < width ? slots : width;
 }
 
 /* Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does. */
@@ -1287,9 +1285,9 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
     if (delivered == s->entries_issued)
         return 0;
     while (s->oldest_until <= s->entries_issued) {
-        if (++s->unit_oldest == s->core->units) {
+        if (++s->unit_oldest == s->unit_count) {
             s->unit_oldest = 0;
-            s->oldest_lines += s->units[s->core->units - 1].line - s->units->block + 1;
+            s->oldest_lines += s->units[s->unit_count - 1].line - s->units->block + 1;
         }
         s->oldest_until += s->units[s->unit_oldest].entries;
     }
@@ -1303,7 +1301,7 @@ static void fetch_line(Sim *s, int64_t queued)
     const Core *c = s->core;
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
-    const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
+    const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + s->unit_count;
     const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = lines && c->queued_lines;
     const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
@@ -1750,11 +1748,11 @@ static int make_slots(Sim *s, const Program *program)
     return 0;
 }
 
-static void look_from(const Sim *s, Walk w, Ahead *ahead)
+/* The queues of what a cycle may dispatch together, whose slots begin with those of a walk. */
+static void look_for_queues(const Sim *s, Walk w, Ahead *ahead)
 {
     uint32_t sets = 1; /* of queues, that those so far can take */
     int32_t count = 0, slots = 0;
-    memset(ahead, 0, sizeof *ahead);
     for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
         int32_t more = count;
         for (const Op *m = own->ops; m < own->ops_end && more < MOST_TOGETHER; m++)
@@ -1774,16 +1772,62 @@ static void look_from(const Sim *s, Walk w, Ahead *ahead)
     }
 }
 
+/* The accesses of the same slots; the end of their list. */
+static Later *look_for_accesses(const Sim *s, Walk w, Later *next)
+{
+    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w))
+        for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++)
+            if (m->ports & s->core->addressing)
+                *next++ = (Later){w.taken - 1, (uint32_t)m->ports};
+    return next;
+}
+
+/* Where code is fetched by the line, consecutive units of the same lines are one, as nothing tells them apart; a
+   mispredicted branch ends its unit. */
+static int join_units(Sim *s)
+{
+    const Core *c = s->core;
+    FetchUnit *joined = arena_take(s->arena, c->units, sizeof(FetchUnit));
+    if (!joined)
+        return NO_MEMORY;
+    s->unit_count = 0;
+    for (const FetchUnit *unit = s->units; unit < s->units + c->units; unit++) {
+        FetchUnit *last = s->unit_count ? &joined[s->unit_count - 1] : NULL;
+        if (last && !last->redirects && last->line == unit->line && last->block == unit->block) {
+            last->entries += unit->entries;
+            last->redirects = unit->redirects;
+        } else {
+            joined[s->unit_count++] = *unit;
+        }
+    }
+    s->units = joined;
+    s->oldest_until = s->unit_count ? joined->entries : 0;
+    return 0;
+}
+
 /* What a cycle may dispatch from each slot on. */
 static int look_ahead(Sim *s)
 {
-    Ahead *ahead = s->ahead = arena_take(s->arena, s->core->slots, sizeof(Ahead));
+    const Core *c = s->core;
+    Ahead *ahead = s->ahead = arena_take(s->arena, c->slots, sizeof(Ahead));
+    int64_t accesses = 0; /* each is behind as many slots as a cycle takes at most */
+    for (const Slot *own = s->slots; own < s->slots_end && c->accesses_together; own++)
+        accesses += own->accesses;
+    Later *next = arena_take(s->arena, accesses * c->issue_width, sizeof(Later));
     const Slot *own = s->slots;
-    if (!ahead || s->core->issue_width > MOST_SLOTS)
+    if (!ahead || !next || c->issue_width > MOST_SLOTS)
         return NO_MEMORY;
     for (const Entry *entry = s->entries; entry < s->entries_end; entry++)
-        for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--)
-            look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++);
+        for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--, ahead++) {
+            const Walk from = {own++, entry, INT32_MAX, left, 0, 0};
+            memset(ahead, 0, sizeof *ahead);
+            ahead->accesses = next;
+            if (s->queues)
+                look_for_queues(s, from, ahead);
+            if (c->accesses_together)
+                next = look_for_accesses(s, from, next);
+            ahead->accesses_end = next;
+        }
     return 0;
 }
 
@@ -1815,7 +1859,7 @@ static int allocate(Sim *s, const Program *program)
         make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
-    if (!s->taken || (s->queues && look_ahead(s)))
+    if (!s->taken || ((s->queues || (s->by_port && c->accesses_together)) && look_ahead(s)) || (c->line_fetch && join_units(s)))
         return NO_MEMORY;
     for (int32_t k = 0; k < SNAPSHOTS; k++)
         s->snapshots[k].room = 0;
@@ -1991,7 +2035,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     memset(&s, 0, sizeof s);
     s.core = program->core;
     s.units = program->units;
-    s.oldest_until = program->core->units ? program->units->entries : 0;
+    s.unit_count = program->core->units;
     s.entries = s.entry = program->entries;
     s.entries_end = program->entries + program->core->entries;
     s.schedule = program->schedule;
