@@ -67,20 +67,16 @@ typedef struct {
     uint32_t loads;
 } Slot;
 
-/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known; `enters`: until it
-   waits for nothing. */
-typedef struct { int32_t base, done, enters; int16_t pending, port; } Trace;
-
 /* What is counted: cycles without issue, and µops by port. */
 typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
 
 /* What was counted up to a cycle. */
 typedef struct { int64_t now, passes; Tally tally; } Counts;
 
-/* A state that later ones are compared with. */
+/* A state that later ones are compared with, with the µops of which something may still depend, the oldest first. */
 typedef struct {
     int64_t count, room, scalars[SCALARS];
-    Trace *traces;
+    Instance *microops;
     Counts counts;
 } Snapshot;
 
@@ -155,7 +151,7 @@ typedef struct {
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
-    uint32_t lending; /* ports that lend their operand path */
+    uint32_t lending, shared; /* ports that lend their operand path; these, and others that something may keep busy */
     int64_t path_used[PORTS]; /* cycle from which such a port uses it no more itself */
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
@@ -563,6 +559,16 @@ static int take_paths(Sim *s, int32_t port)
     return 1;
 }
 
+/* Take all operand paths that a µop needs; 0 where one is not there. */
+static int takes_paths(Sim *s, const Instance *x, const Op *m, int32_t port)
+{
+    if (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port))
+        return 0;
+    if (s->lending >> port & 1 && !is_straight_store(s, x, m))
+        s->path_used[port] = s->now + (m->data ? m->data : 1);
+    return 1;
+}
+
 /* Read the banks of the cache that a load needs; 0 where two loads of this cycle read one of them. */
 static int reads_banks(Sim *s, const Instance *x)
 {
@@ -617,10 +623,8 @@ INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, x, m, port)) {
-                if (!plain && (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
+                if (!plain && (m->third || s->shared >> port & 1) && !takes_paths(s, x, m, port))
                     break;
-                if (!plain && s->lending >> port & 1 && !is_straight_store(s, x, m))
-                    s->path_used[port] = s->now + (m->data ? m->data : 1);
                 take_out(s, port, k);
                 dispatch(s, x, m, port, plain, by_port);
                 break;
@@ -1461,20 +1465,24 @@ static int64_t oldest_needed(const Sim *s)
     return oldest > 0 ? oldest : 0;
 }
 
-static inline Trace trace(const Sim *s, const Instance *x)
+/* Whether cycles are equally far from that of their state; what is over for so long is all the same. */
+INLINE int as_far(int64_t own, int64_t now, int64_t other, int64_t then, int64_t past)
 {
-    const int64_t now = s->now;
-    if (x->done == never)
-        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1,
-                       x->enters >= now && x->pending ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
-    const int64_t base = x->base - now, oldest = -s->core->longest;
-    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, 0, x->port};
+    return own - now == other - then || (own - now <= past && other - then <= past);
 }
 
-static inline int is_same(const Sim *s, const Snapshot *then, int64_t k)
+/* Whether the same is ahead of two µops that so many others were issued behind. µops are kept as they are, and only here
+   looked at from the cycles of their states: most that are kept are compared with none. */
+INLINE int is_same(const Sim *s, const Snapshot *then, int64_t behind)
 {
-    const Trace a = trace(s, instance(s, s->microops_issued - 1 - k)), *b = &then->traces[k];
-    return a.base == b->base && a.done == b->done && a.enters == b->enters && a.pending == b->pending && a.port == b->port;
+    const Instance *x = instance(s, s->microops_issued - 1 - behind), *y = &then->microops[then->count - 1 - behind];
+    const int64_t now = s->now, before = then->counts.now;
+    if (x->port != y->port || (x->done == never) != (y->done == never))
+        return 0;
+    if (x->done != never)
+        return as_far(x->done, now, y->done, before, 0) && as_far(x->base, now, y->base, before, -s->core->longest);
+    return x->pending == y->pending && as_far(x->ready, now, y->ready, before, 0) &&
+           (!x->pending || as_far(x->enters, now, y->enters, before, -1)); /* else it waits for nothing any more */
 }
 
 /* Whether states differ where those before them did, as most that differ do: what is asked first. */
@@ -1483,7 +1491,7 @@ static int differs_there(const Sim *s, const Snapshot *then)
     return s->microops_issued - oldest_needed(s) != then->count || (s->differed < then->count && !is_same(s, then, s->differed));
 }
 
-static int same_traces(Sim *s, const Snapshot *then)
+static int same_microops(Sim *s, const Snapshot *then)
 {
     for (int64_t k = 0; k < then->count; k++)
         if (!is_same(s, then, k)) {
@@ -1495,17 +1503,17 @@ static int same_traces(Sim *s, const Snapshot *then)
 
 static int take_snapshot(Sim *s, uint32_t sign)
 {
-    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, last = s->microops_issued - 1;
+    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, first = oldest_needed(s);
     Snapshot *now = &s->snapshots[place];
-    now->count = s->microops_issued - oldest_needed(s);
+    now->count = s->microops_issued - first;
     if (now->count > now->room) {
         now->room = now->count + now->count / 2;
-        if (!(now->traces = arena_take(s->arena, now->room, sizeof(Trace))))
+        if (!(now->microops = arena_take(s->arena, now->room, sizeof(Instance))))
             return NO_MEMORY;
     }
-    Trace *traces = now->traces;
-    for (int64_t k = 0; k < now->count; k++)
-        traces[k] = trace(s, instance(s, last - k));
+    Instance *kept = now->microops;
+    for (int64_t id = first; id < s->microops_issued; id++)
+        *kept++ = *instance(s, id);
     scalars(s, now->scalars);
     s->signatures[place] = sign;
     now->counts = (Counts){s->now, s->passes, s->tally};
@@ -1527,7 +1535,7 @@ static int repeats(Sim *s)
         if (s->signatures[k % SNAPSHOTS] != sign || differs_there(s, then))
             continue;
         count = count ? count : scalars(s, here);
-        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
+        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_microops(s, then)) {
             s->since = then->counts;
             return 1;
         }
@@ -1641,6 +1649,7 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t port = 0; port < PORTS; port++)
         s->lending |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
     s->lenders = c->one_store ? s->lending : 0;
+    s->shared = s->lending;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         const int32_t rotation = rotation_of(c, m[u].ports), rotating = rotation < 0 ? 0 : c->rotating[rotation];
@@ -1655,6 +1664,7 @@ static int make_ops(Sim *s, const Program *program)
                       m[u].blocks, m[u].slow_low || m[u].slow_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
                       c->bank_bytes ? m[u].size : 0};
         s->behind_queue |= ops[u].choice == BEHIND_QUEUE;
+        s->shared |= m[u].blocks ? 1u << (m[u].blocks - 1) : 0;
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
