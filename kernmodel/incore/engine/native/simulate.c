@@ -252,7 +252,7 @@ INLINE void all_known(Sim *s, Instance *x, const int by_port)
     }
 }
 
-static void queue_up(Sim *s, int32_t port, const Instance *x)
+INLINE void queue_up(Sim *s, int32_t port, const Instance *x)
 {
     int64_t *queue = s->ready[port];
     if (s->ready_end[port] == s->ready_room) {
@@ -270,7 +270,8 @@ static void queue_up(Sim *s, int32_t port, const Instance *x)
     s->waiting |= 1u << port;
 }
 
-static void wake(Sim *s)
+/* `has_port`: whether µops have ports before they start. */
+INLINE void wake(Sim *s, const int has_port)
 {
     int32_t *head = &s->calendar[s->now & s->calendar_mask];
     int32_t k = *head, later = -1;
@@ -278,7 +279,7 @@ static void wake(Sim *s)
         Instance *x = &s->ring[k];
         const int32_t next = x->next;
         if (x->ready <= s->now) {
-            queue_up(s, x->port < 0 ? 0 : x->port, x);
+            queue_up(s, has_port ? x->port : 0, x);
         } else { /* a round of the calendar or more away */
             x->next = later;
             later = k;
@@ -1926,7 +1927,7 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     const int issue_ports = plain || by_port || c->issue_ports;
     if (by_port ? s->behind_queue : issue_ports)
         count_waiting(s, by_port);
-    wake(s);
+    wake(s, issue_ports);
     if (issue_ports)
         dispatch_bound(s, plain, by_port);
     else
