@@ -829,17 +829,10 @@ INLINE int place_microop(Sim *s, const Op *m, int64_t queued, int32_t *port)
 }
 
 /* Give the µops of a slot of the block their ports and entries; 0, and none, if one finds no room. */
-INLINE int place_slot(Sim *s, const Slot *own)
+static int place_several(Sim *s, const Slot *own)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
-    if (own->count == 1) {
-        if (!place_microop(s, own->ops, queued, s->given))
-            return 0;
-        if (*s->given >= 0)
-            reserve(s, own->ops, *s->given);
-        return 1;
-    }
     memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < own->count; placed++) {
         const Op *m = &own->ops[placed];
@@ -882,8 +875,8 @@ INLINE void wait_for_sources(const Sim *s, Instance *x, const Op *m, const int b
     x->pending = pending;
 }
 
-/* The next µop of the order of issue, as it is when it is issued; `by_port` as in Sim. */
-INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
+/* The next µop of the order of issue, as it is when it is issued; `given`: its port, -1 for none yet; `by_port` as in Sim. */
+INLINE Instance *next_microop(Sim *s, const Op *m, int32_t given, const int by_port)
 {
     const int64_t id = s->microops_issued++;
     Instance *x = instance(s, id);
@@ -891,7 +884,7 @@ INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
     x->ready = s->now + m->delay;
     x->done = never;
     x->op = m;
-    x->port = -1;
+    x->port = (int16_t)given;
     x->slow = 0;
     x->banks = 0;
     if (m->varies) {
@@ -905,29 +898,52 @@ INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
 INLINE void issue_microop(Sim *s, const Op *m, int32_t slot, const int plain)
 {
     const Core *c = s->core;
-    Instance *x = next_microop(s, m, !plain && c->by_port);
+    int32_t port = -1;
     if (m->ports) {
         s->room[m->scheduler]--;
         if (plain || c->issue_ports) {
-            x->port = (int16_t)choose_port(s, m, slot);
-            s->counters[x->port]++;
+            port = choose_port(s, m, slot);
+            s->counters[port]++;
         }
     }
+    Instance *x = next_microop(s, m, port, !plain && c->by_port);
     wait_for_sources(s, x, m, 0);
     if (!x->pending)
         all_known(s, x, 0);
 }
 
 /* The same where schedulers belong to ports: `given` is the port, -1 for none yet. */
-static void issue_to_port(Sim *s, const Op *m, int32_t given)
+INLINE void issue_to_port(Sim *s, const Op *m, int32_t given)
 {
-    Instance *x = next_microop(s, m, 1);
-    x->port = (int16_t)given;
+    Instance *x = next_microop(s, m, given, 1);
     if (m->at_issue == QUEUED)
         s->queue[s->queue_end++ & s->queue_mask] = x->id;
     wait_for_sources(s, x, m, 1);
     if (!x->pending)
         all_known(s, x, 1);
+}
+
+/* Issue the µop of a slot that has one; 0 if it finds no room. */
+INLINE int issue_one(Sim *s, const Op *m)
+{
+    int32_t port;
+    if (!place_microop(s, m, s->queue_end - s->queue_begin, &port))
+        return 0;
+    if (port >= 0)
+        reserve(s, m, port);
+    issue_to_port(s, m, port);
+    return 1;
+}
+
+/* Issue the µops of a slot, all or none; 0 if one finds no room. */
+static int issue_several(Sim *s, const Slot *own)
+{
+    if (!place_several(s, own))
+        return 0;
+    const int32_t *given = s->given;
+    for (const Op *m = own->ops, *end = own->ops_end; m < end; m++)
+        issue_to_port(s, m, *given++);
+    return 1;
 }
 
 /* Count the loads of a slot for this cycle; 0 where with these they are more than a cycle's. A slot that has
@@ -1086,17 +1102,12 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[OPERATIONS_APART]++;
         return 0;
     }
-    if (by_port && !place_slot(s, own)) {
+    if (by_port && !(own->count == 1 ? issue_one(s, own->ops) : issue_several(s, own))) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
-    const int32_t *given = s->given;
-    for (const Op *m = own->ops, *end = own->ops_end; m < end; m++) {
-        if (by_port)
-            issue_to_port(s, m, *given++);
-        else
-            issue_microop(s, m, slot, plain);
-    }
+    for (const Op *m = own->ops, *end = own->ops_end; !by_port && m < end; m++)
+        issue_microop(s, m, slot, plain);
     s->registers_free -= plain ? 0 : own->registers;
     s->slots_issued++;
     s->issuing = own + 1 == s->slots_end ? s->slots : own + 1;
