@@ -130,7 +130,7 @@ typedef struct {
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     uint32_t loads, loads_room; /* as in Slot: dispatched in this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t registers_free, registers_coming[RELEASES]; /* of vectors; by cycle, those that are free again */
-    int32_t near[PORTS]; /* most µops that may wait for a port while those of a cycle find room for sure */
+    int32_t addressings, addressing[PORTS], near[PORTS]; /* ports of accesses, and how many µops may wait for each while those of a cycle find room for sure */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
@@ -146,8 +146,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
-    uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from a cycle on: */
-    int64_t results_from[PORTS];
+    uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
@@ -376,25 +375,20 @@ INLINE void leave_scheduler(Sim *s, const Op *m, int32_t port)
     s->moving -= s->entry_of[port] & m->counted;
 }
 
-/* When a port gives results, as bits from this cycle on. */
-static uint64_t results_of(const Sim *s, int32_t port)
-{
-    const int64_t gone = s->now - s->results_from[port];
-    return gone < RESULTS ? s->results[port] >> gone : 0;
-}
-
 /* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
    late ones are not followed. */
-static int64_t result_delay(Sim *s, const Op *m, int32_t port)
+INLINE int64_t result_delay(Sim *s, const Op *m, int32_t port)
 {
     if (!(m->one_result >> port & 1))
         return 0;
-    const uint64_t own = m->data > 1 ? 3 : 1, given = results_of(s, port);
-    const uint64_t from = given >> m->latency; /* the first cycle in which this one, and the next where it takes two, is free */
-    const int64_t later = __builtin_ctzll(~(from | (own > 1 ? from >> 1 : 0)));
-    s->results[port] = given | own << (m->latency + later);
-    s->results_from[port] = s->now;
-    return later;
+    const uint32_t own = 1u << port;
+    const int64_t behind = m->data > 1; /* the cycle of the second pass, else the same one */
+    int64_t when = s->now + m->latency;
+    while ((s->giving[when & (RESULTS - 1)] | s->giving[(when + behind) & (RESULTS - 1)]) & own)
+        when++;
+    s->giving[when & (RESULTS - 1)] |= own;
+    s->giving[(when + behind) & (RESULTS - 1)] |= own;
+    return when - s->now - m->latency;
 }
 
 INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain, const int by_port)
@@ -486,7 +480,8 @@ static void dispatch_in_order(Sim *s)
         if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);
-        move(s, x, port);
+        if (port != x->port)
+            move(s, x, port);
         dispatch(s, x, m, port, 0, s->by_port);
     }
     if (s->core->addressing)
@@ -1007,12 +1002,10 @@ static int32_t slots_delivered(const Sim *s)
 static int accesses_fit(const Sim *s)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], near = 0;
-    for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        near |= s->counters[port] > s->near[port];
-    }
-    if (!near)
+    int32_t counters[PORTS], k = 0;
+    while (k < s->addressings && s->counters[s->addressing[k]] <= s->near[k])
+        k++;
+    if (k == s->addressings)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
     const Ahead *own = &s->ahead[s->issuing - s->slots];
@@ -1456,7 +1449,12 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
-        out[n++] = (int64_t)results_of(s, port);
+    }
+    if (c->one_result) { /* from this cycle on */
+        const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
+        memcpy(out + n, (const char *)s->giving + first, sizeof s->giving - first);
+        memcpy((char *)(out + n) + sizeof s->giving - first, s->giving, first);
+        n += (int32_t)(sizeof s->giving / sizeof *out);
     }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
@@ -1590,8 +1588,11 @@ static void list_turns(Sim *s)
         s->with_room |= s->most[k] > 0 ? s->ports_of[k] : 0;
     }
     memcpy(s->room, s->most, sizeof s->room);
-    for (int32_t port = 0; port < PORTS; port++)
-        s->near[port] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
+    for (uint32_t rest = (uint32_t)s->core->addressing; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        s->near[s->addressings] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
+        s->addressing[s->addressings++] = port;
+    }
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1932,6 +1933,8 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
         s->registers_free += *coming;
         *coming = 0;
     }
+    if (!plain)
+        s->giving[s->now & (RESULTS - 1)] = 0; /* for a later round */
     if (by_port && c->together)
         see_entries(s);
     retire(s, plain);
