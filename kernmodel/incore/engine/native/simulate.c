@@ -8,6 +8,7 @@
 #include "queues.h"
 
 #define INLINE static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
 enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
@@ -228,9 +229,9 @@ INLINE void tell(Sim *s, Instance *x, int64_t base, const int by_port)
     }
 }
 
-static __attribute__((noinline)) void know_by_port(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 1); }
+APART void know_by_port(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 1); }
 
-static __attribute__((noinline)) void know_shared(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 0); }
+APART void know_shared(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 0); }
 
 INLINE void know(Sim *s, Instance *x, int64_t base, const int by_port)
 {
@@ -375,20 +376,34 @@ INLINE void leave_scheduler(Sim *s, const Op *m, int32_t port)
     s->moving -= s->entry_of[port] & m->counted;
 }
 
-/* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
-   late ones are not followed. */
-INLINE int64_t result_delay(Sim *s, const Op *m, int32_t port)
+static uint32_t *gives_in(Sim *s, int64_t cycle) { return &s->giving[cycle & (RESULTS - 1)]; }
+
+/* When the result of a µop comes that gives it in two cycles: the first of two that are free. */
+static int64_t result_in_two(Sim *s, int64_t when, uint32_t own)
 {
-    if (!(m->one_result >> port & 1))
-        return 0;
-    const uint32_t own = 1u << port;
-    const int64_t behind = m->data > 1; /* the cycle of the second pass, else the same one */
-    int64_t when = s->now + m->latency;
-    while ((s->giving[when & (RESULTS - 1)] | s->giving[(when + behind) & (RESULTS - 1)]) & own)
+    while ((*gives_in(s, when) | *gives_in(s, when + 1)) & own)
         when++;
-    s->giving[when & (RESULTS - 1)] |= own;
-    s->giving[(when + behind) & (RESULTS - 1)] |= own;
-    return when - s->now - m->latency;
+    *gives_in(s, when) |= own;
+    *gives_in(s, when + 1) |= own;
+    return when;
+}
+
+/* The cycle from which the latency of a µop counts that starts: a port gives one result a cycle, in two cycles one of two
+   passes; very late ones are not followed. */
+INLINE int64_t result_from(Sim *s, const Op *m, int32_t port)
+{
+    const uint32_t own = m->one_result & 1u << port;
+    if (!own)
+        return s->now;
+    int64_t when = s->now + m->latency;
+    if (m->data > 1) {
+        when = result_in_two(s, when, own);
+    } else {
+        while (*gives_in(s, when) & own)
+            when++;
+        *gives_in(s, when) |= own;
+    }
+    return when - m->latency;
 }
 
 INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain, const int by_port)
@@ -411,7 +426,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         leave_scheduler(s, m, port);
     else
         s->room[m->scheduler]++;
-    const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
+    const int64_t base = plain ? s->now : result_from(s, m, port);
     x->done = base + m->latency;
     know(s, x, base, by_port);
 }
@@ -1305,7 +1320,7 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
 
 /* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
    may be one ahead of what is delivered; where the queue waits for room for a line, the entries of a cycle are, too. */
-static void fetch_line(Sim *s, int64_t queued)
+APART void fetch_line(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
@@ -1364,18 +1379,9 @@ static void predecode(Sim *s)
     s->decodable[s->now % HISTORY] = s->predecoded;
 }
 
-static void deliver(Sim *s)
+APART void fetch_or_decode(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
-    const int64_t queued = s->entries_delivered - s->entries_issued;
-    if (c->source == IDEAL || c->source == LSD) {
-        s->entries_delivered = s->entries_issued + c->issue_width;
-        return;
-    }
-    if (c->line_fetch) {
-        fetch_line(s, queued);
-        return;
-    }
     const int decoding = s->decoding;
     if (!microcode(s, queued, decoding ? c->microcode_exit : c->microcode_switch)) {
         if (decoding)
@@ -1385,6 +1391,18 @@ static void deliver(Sim *s)
     }
     if (decoding)
         predecode(s);
+}
+
+INLINE void deliver(Sim *s)
+{
+    const Core *c = s->core;
+    const int64_t queued = s->entries_delivered - s->entries_issued;
+    if (c->source == IDEAL || c->source == LSD)
+        s->entries_delivered = s->entries_issued + c->issue_width;
+    else if (c->line_fetch)
+        fetch_line(s, queued);
+    else
+        fetch_or_decode(s, queued);
 }
 
 /* ---- repetition ---- */
@@ -1522,8 +1540,9 @@ static int take_snapshot(Sim *s, uint32_t sign)
             return NO_MEMORY;
     }
     Instance *kept = now->microops;
-    for (int64_t id = first; id < s->microops_issued; id++)
-        *kept++ = *instance(s, id);
+    const Instance *const ring = s->ring;
+    for (int64_t id = first, end = s->microops_issued, mask = s->ring_mask; id < end; id++)
+        *kept++ = ring[id & mask];
     scalars(s, now->scalars);
     s->signatures[place] = sign;
     now->counts = (Counts){s->now, s->passes, s->tally};
@@ -1771,37 +1790,41 @@ static int make_slots(Sim *s, const Program *program)
     return 0;
 }
 
-/* The queues of what a cycle may dispatch together, whose slots begin with those of a walk. */
-static void look_for_queues(const Sim *s, Walk w, Ahead *ahead)
+/* Add the operations of the next slot that are assigned together, where those before it leave `sets` of queues that they
+   can take exactly; such sets with them, 0 where they do not fit. */
+static uint32_t add_operations(Ahead *ahead, const Slot *own, uint32_t sets)
 {
-    uint32_t sets = 1; /* of queues, that those so far can take */
-    int32_t count = 0, slots = 0;
-    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
-        int32_t more = count;
-        for (const Op *m = own->ops; m < own->ops_end && more < MOST_TOGETHER; m++)
-            if (m->at_issue == TOGETHER) {
-                ahead->wanted[more++] = m->wanted;
-                sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
-            }
-        if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
-            if (!slots)
-                ahead->alone = ahead->fitting = 1;
-            return;
+    const int32_t slots = ahead->fitting, count = ahead->count[slots];
+    int32_t more = count;
+    for (const Op *m = own->ops; own->together && m < own->ops_end && more < MOST_TOGETHER; m++)
+        if (m->at_issue == TOGETHER) {
+            ahead->wanted[more++] = m->wanted;
+            sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
         }
-        count = more;
-        ahead->count[++slots] = count;
-        ahead->fitting = slots;
-        ahead->apart = count <= QUEUES ? slots : ahead->apart;
+    if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
+        if (!slots)
+            ahead->alone = ahead->fitting = 1;
+        return 0;
     }
+    ahead->fitting = slots + 1;
+    ahead->count[slots + 1] = more;
+    ahead->apart = more <= QUEUES ? slots + 1 : ahead->apart;
+    return sets;
 }
 
-/* The accesses of the same slots; the end of their list. */
-static Later *look_for_accesses(const Sim *s, Walk w, Later *next)
+/* What a cycle may dispatch whose slots are those of a walk; the end of the list of accesses. */
+static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
 {
-    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w))
-        for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++)
+    uint32_t sets = s->queues > 0; /* none at first */
+    memset(ahead, 0, sizeof *ahead);
+    ahead->accesses = next;
+    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
+        sets = sets ? add_operations(ahead, own, sets) : 0;
+        for (const Op *m = own->ops; s->core->accesses_together && own->accesses && m < own->ops_end; m++)
             if (m->ports & s->core->addressing)
                 *next++ = (Later){w.taken - 1, (uint32_t)m->ports};
+    }
+    ahead->accesses_end = next;
     return next;
 }
 
@@ -1841,16 +1864,8 @@ static int look_ahead(Sim *s)
     if (!ahead || !next || c->issue_width > MOST_SLOTS)
         return NO_MEMORY;
     for (const Entry *entry = s->entries; entry < s->entries_end; entry++)
-        for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--, ahead++) {
-            const Walk from = {own++, entry, INT32_MAX, left, 0, 0};
-            memset(ahead, 0, sizeof *ahead);
-            ahead->accesses = next;
-            if (s->queues)
-                look_for_queues(s, from, ahead);
-            if (c->accesses_together)
-                next = look_for_accesses(s, from, next);
-            ahead->accesses_end = next;
-        }
+        for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--)
+            next = look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++, next);
     return 0;
 }
 
@@ -1947,7 +1962,7 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     else
         dispatch_free(s);
     issue(s, plain, by_port);
-    if (by_port)
+    if (by_port && s->queue_begin < s->queue_end)
         leave_queue(s);
     if (by_port && c->together)
         keep_moved(s);
