@@ -125,9 +125,10 @@ typedef struct {
     int64_t pass_issuing, pass_retiring;
     int32_t unit_fetching, unit_decoding;
     int32_t slot_in_entry, *given; /* the port of each µop of the slot that is dispatched */
-    int32_t room[SCHEDULERS], most[SCHEDULERS]; /* entries that are free, and all */
+    int32_t room[SCHEDULERS]; /* entries that are free */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     int32_t behind_queue; /* whether some of the block get their ports there by how many wait */
+    int32_t scheduler_of[PORTS];
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     uint32_t loads, loads_room; /* as in Slot: dispatched in this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t registers_free, registers_coming[RELEASES]; /* of vectors; by cycle, those that are free again */
@@ -366,13 +367,13 @@ static void give_room(Sim *s, int32_t scheduler)
 /* A µop enters the scheduler of a port, or leaves it. */
 INLINE void enter_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    take_room(s, s->core->scheduler_of[port]);
+    take_room(s, s->scheduler_of[port]);
     s->moving += s->entry_of[port] & m->counted;
 }
 
 INLINE void leave_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    give_room(s, s->core->scheduler_of[port]);
+    give_room(s, s->scheduler_of[port]);
     s->moving -= s->entry_of[port] & m->counted;
 }
 
@@ -1603,10 +1604,10 @@ static void list_turns(Sim *s)
             s->entry_of[__builtin_ctz(rest)] = UINT64_C(1) << 16 * q;
     const int32_t shared[SCHEDULERS] = {s->core->scheduler, s->core->load_scheduler, s->core->store_scheduler};
     for (int32_t k = 0; k < SCHEDULERS; k++) {
-        s->most[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
-        s->with_room |= s->most[k] > 0 ? s->ports_of[k] : 0;
+        s->room[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
+        s->with_room |= s->room[k] > 0 ? s->ports_of[k] : 0;
     }
-    memcpy(s->room, s->most, sizeof s->room);
+    memcpy(s->scheduler_of, s->core->scheduler_of, sizeof s->scheduler_of);
     for (uint32_t rest = (uint32_t)s->core->addressing; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
         s->near[s->addressings] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
