@@ -8,6 +8,7 @@
 #include "queues.h"
 
 #define INLINE static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
 enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
@@ -29,8 +30,8 @@ typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
-   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `queued`:
-   its entry is counted where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
+   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
+   all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
    reads, may differ from pass to pass. */
@@ -40,7 +41,8 @@ typedef struct {
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, varies, place, stride, size, queued;
+    int32_t redirects, third, blocks, varies, place, stride, size;
+    uint64_t counted;
     Wanted wanted;
 } Op;
 
@@ -66,28 +68,29 @@ typedef struct {
     uint32_t loads;
 } Slot;
 
-/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known; `enters`: until it
-   waits for nothing. */
-typedef struct { int32_t base, done, enters; int16_t pending, port; } Trace;
-
 /* What is counted: cycles without issue, and µops by port. */
 typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
 
 /* What was counted up to a cycle. */
 typedef struct { int64_t now, passes; Tally tally; } Counts;
 
-/* A state that later ones are compared with. */
+/* A state that later ones are compared with, with the µops of which something may still depend, the oldest first. */
 typedef struct {
     int64_t count, room, scalars[SCALARS];
-    Trace *traces;
+    Instance *microops;
     Counts counts;
 } Snapshot;
 
+/* An access of a slot so many behind another one, with its ports. */
+typedef struct { int32_t slot; uint32_t ports; } Later;
+
 /* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
-   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle. */
+   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
+   `accesses`: of memory, if a cycle waits as a whole for room for them. */
 typedef struct {
     int32_t fitting, apart, alone, count[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
+    const Later *accesses, *accesses_end;
 } Ahead;
 
 /* Queues of the operations of a cycle that begins at a slot, for the entries that dispatch saw in the queues. */
@@ -100,6 +103,7 @@ typedef struct {
 typedef struct {
     const Core *core;
     const FetchUnit *units;
+    int32_t unit_count;
     const Entry *entries;
     const int32_t *schedule;
     Op *ops;
@@ -116,24 +120,27 @@ typedef struct {
     uint32_t waiting; /* ports whose queue of ready µops is not empty */
 
     int64_t now, slots_issued, slots_retired, microops_issued, microops_retired, passes;
+    int64_t not_done; /* the first µop that was not when retirement looked last */
     /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
     int64_t pass_issuing, pass_retiring;
     int32_t unit_fetching, unit_decoding;
     int32_t slot_in_entry, *given; /* the port of each µop of the slot that is dispatched */
-    int32_t room[SCHEDULERS], most[SCHEDULERS]; /* entries that are free, and all */
+    int32_t room[SCHEDULERS]; /* entries that are free */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     int32_t behind_queue; /* whether some of the block get their ports there by how many wait */
+    int32_t scheduler_of[PORTS];
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     uint32_t loads, loads_room; /* as in Slot: dispatched in this cycle; MOST_IN_BYTE less the most of a cycle */
     int32_t registers_free, registers_coming[RELEASES]; /* of vectors; by cycle, those that are free again */
-    int32_t near[PORTS]; /* most µops that may wait for a port while those of a cycle find room for sure */
+    int32_t addressings, addressing[PORTS], near[PORTS]; /* ports of accesses, and how many µops may wait for each while those of a cycle find room for sure */
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
-    int32_t queues, scheduler_of_queue[QUEUES], queue_of[SCHEDULERS]; /* schedulers of ports that are assigned together */
+    int32_t queues, scheduler_of_queue[QUEUES]; /* schedulers of ports that are assigned together */
     uint64_t entries_seen; /* by dispatch, 16 bits for each queue; it learns late of what enters and leaves them: */
-    uint64_t moved[SEEN]; /* by cycle, how many more entered than left, in bits that borrow from one another */
+    uint64_t moved[SEEN], moving; /* by cycle, and in this one, how many more entered than left, in bits that borrow from one another */
+    uint64_t entry_of[PORTS]; /* an entry of the queue of each port, 0 if it has none */
     Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
     int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it, any number without queues */
@@ -141,12 +148,11 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
-    uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from a cycle on: */
-    int64_t results_from[PORTS];
+    uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
-    uint32_t lending; /* ports that lend their operand path */
+    uint32_t lending, shared; /* ports that lend their operand path; these, and others that something may keep busy */
     int64_t path_used[PORTS]; /* cycle from which such a port uses it no more itself */
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
@@ -171,7 +177,7 @@ static Instance *instance(const Sim *s, int64_t id) { return &s->ring[id & s->ri
 
 /* ---- values become known, µops become ready ---- */
 
-static void set_alarm(Sim *s, Instance *x)
+INLINE void set_alarm(Sim *s, Instance *x)
 {
     int64_t when = x->ready > s->now ? x->ready : s->now + 1;
     int32_t *head = &s->calendar[when & s->calendar_mask];
@@ -179,48 +185,75 @@ static void set_alarm(Sim *s, Instance *x)
     *head = (int32_t)(x->id & s->ring_mask);
 }
 
-static void know(Sim *s, Instance *x, int64_t base);
+/* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
+   the cycle behind, is seen a cycle later, where all ports share a scheduler. */
+INLINE int64_t seen(const Instance *x, int64_t operand, const int by_port)
+{
+    return by_port ? operand : operand + ((uint64_t)(operand - x->enters) <= 1);
+}
 
-static void all_known(Sim *s, Instance *x)
+/* Tell who waits for a µop of which it is known when it is done; those without ports among them tell others in turn, when
+   it is known of all that they wait for. Nothing is called, so that no registers are saved. */
+INLINE void tell(Sim *s, Instance *x, int64_t base, const int by_port)
+{
+    int32_t portless = -1; /* that are known, and did not tell it */
+    for (;;) {
+        const Op *op = x->op;
+        x->base = base;
+        if (op->redirects) {
+            s->stopped = 0;
+            s->resumed = base + s->core->redirect;
+        }
+        const int64_t own = x->id, issued = s->microops_issued;
+        for (const Apart *w = op->users, *end = op->users_end; w < end; w++) {
+            const int64_t id = own + w->distance;
+            if (id >= issued)
+                continue;
+            Instance *y = instance(s, id);
+            const int64_t when = seen(y, base + w->cycles, by_port);
+            y->ready = when > y->ready ? when : y->ready;
+            if (--y->pending)
+                continue;
+            if (!y->op->ports) {
+                y->next = portless;
+                portless = (int32_t)(id & s->ring_mask);
+            } else if (!by_port || y->port >= 0) {
+                set_alarm(s, y);
+            }
+        }
+        if (portless < 0)
+            return;
+        x = &s->ring[portless];
+        portless = x->next;
+        base = x->ready;
+        x->done = base > s->now ? base : s->now;
+    }
+}
+
+APART void know_by_port(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 1); }
+
+APART void know_shared(Sim *s, Instance *x, int64_t base) { tell(s, x, base, 0); }
+
+INLINE void know(Sim *s, Instance *x, int64_t base, const int by_port)
+{
+    if (by_port)
+        know_by_port(s, x, base);
+    else
+        know_shared(s, x, base);
+}
+
+/* Of a µop it is known how long it waits for others. */
+INLINE void all_known(Sim *s, Instance *x, const int by_port)
 {
     if (!x->op->ports) {
         x->done = x->ready > s->now ? x->ready : s->now;
-        know(s, x, x->ready);
-    } else if (x->port >= 0 || !s->by_port) {
+        know(s, x, x->ready, by_port);
+    } else if (!by_port || x->port >= 0) {
         set_alarm(s, x);
     }
 }
 
-/* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
-   the cycle behind, is seen a cycle later. */
-static int64_t seen(const Instance *x, int64_t operand)
-{
-    return operand + ((uint64_t)(operand - x->enters) <= 1);
-}
-
-/* Tell who waits for a µop of which it is known when it is done. */
-static void know(Sim *s, Instance *x, int64_t base)
-{
-    const Op *op = x->op;
-    x->base = base;
-    if (op->redirects) {
-        s->stopped = 0;
-        s->resumed = base + s->core->redirect;
-    }
-    const int64_t own = x->id, issued = s->microops_issued;
-    for (const Apart *w = op->users, *end = op->users_end; w < end; w++) {
-        const int64_t id = own + w->distance;
-        if (id >= issued)
-            continue;
-        Instance *y = instance(s, id);
-        const int64_t when = seen(y, base + w->cycles);
-        y->ready = when > y->ready ? when : y->ready;
-        if (--y->pending == 0)
-            all_known(s, y);
-    }
-}
-
-static void queue_up(Sim *s, int32_t port, const Instance *x)
+INLINE void queue_up(Sim *s, int32_t port, const Instance *x)
 {
     int64_t *queue = s->ready[port];
     if (s->ready_end[port] == s->ready_room) {
@@ -238,7 +271,8 @@ static void queue_up(Sim *s, int32_t port, const Instance *x)
     s->waiting |= 1u << port;
 }
 
-static void wake(Sim *s)
+/* `has_port`: whether µops have ports before they start. */
+INLINE void wake(Sim *s, const int has_port)
 {
     int32_t *head = &s->calendar[s->now & s->calendar_mask];
     int32_t k = *head, later = -1;
@@ -246,7 +280,7 @@ static void wake(Sim *s)
         Instance *x = &s->ring[k];
         const int32_t next = x->next;
         if (x->ready <= s->now) {
-            queue_up(s, x->port < 0 ? 0 : x->port, x);
+            queue_up(s, has_port ? x->port : 0, x);
         } else { /* a round of the calendar or more away */
             x->next = later;
             later = k;
@@ -258,24 +292,20 @@ static void wake(Sim *s)
 
 /* ---- retire, dispatch, issue ---- */
 
-/* Whether so many µops are done from one on. */
-static int are_done(const Sim *s, int64_t first, int32_t count)
-{
-    for (int64_t id = first; id < first + count; id++)
-        if (instance(s, id)->done > s->now)
-            return 0;
-    return 1;
-}
-
 INLINE void retire(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
-    int64_t id = s->microops_retired;
+    int64_t id = s->microops_retired, not_done = s->not_done;
     int32_t count = 0, registers = 0;
     const Slot *slot = s->retiring;
-    for (; count < most && are_done(s, id, slot->count); count++) {
-        id += slot->count;
+    for (; count < most; count++) {
+        const int64_t end = id + slot->count;
+        while (not_done < end && instance(s, not_done)->done <= s->now)
+            not_done++;
+        if (not_done < end)
+            break;
+        id = end;
         if (!plain)
             registers += slot->registers;
         if (++slot == s->slots_end) {
@@ -283,6 +313,7 @@ INLINE void retire(Sim *s, const int plain)
             s->pass_retiring++;
         }
     }
+    s->not_done = not_done;
     s->slots_retired += count;
     s->microops_retired = id;
     s->retiring = slot;
@@ -333,41 +364,47 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
-/* A µop enters a scheduler, or leaves it. */
-INLINE void enter_scheduler(Sim *s, const Op *m, int32_t scheduler)
+/* A µop enters the scheduler of a port, or leaves it. */
+INLINE void enter_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    take_room(s, scheduler);
-    if (m->queued)
-        s->moved[s->now & (SEEN - 1)] += 1ull << 16 * s->queue_of[scheduler];
+    take_room(s, s->scheduler_of[port]);
+    s->moving += s->entry_of[port] & m->counted;
 }
 
-INLINE void leave_scheduler(Sim *s, const Op *m, int32_t scheduler)
+INLINE void leave_scheduler(Sim *s, const Op *m, int32_t port)
 {
-    give_room(s, scheduler);
-    if (m->queued)
-        s->moved[s->now & (SEEN - 1)] -= 1ull << 16 * s->queue_of[scheduler];
+    give_room(s, s->scheduler_of[port]);
+    s->moving -= s->entry_of[port] & m->counted;
 }
 
-/* When a port gives results, as bits from this cycle on. */
-static uint64_t results_of(const Sim *s, int32_t port)
+static uint32_t *gives_in(Sim *s, int64_t cycle) { return &s->giving[cycle & (RESULTS - 1)]; }
+
+/* When the result of a µop comes that gives it in two cycles: the first of two that are free. */
+static int64_t result_in_two(Sim *s, int64_t when, uint32_t own)
 {
-    const int64_t gone = s->now - s->results_from[port];
-    return gone < RESULTS ? s->results[port] >> gone : 0;
+    while ((*gives_in(s, when) | *gives_in(s, when + 1)) & own)
+        when++;
+    *gives_in(s, when) |= own;
+    *gives_in(s, when + 1) |= own;
+    return when;
 }
 
-/* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
-   late ones are not followed. */
-static int64_t result_delay(Sim *s, const Op *m, int32_t port)
+/* The cycle from which the latency of a µop counts that starts: a port gives one result a cycle, in two cycles one of two
+   passes; very late ones are not followed. */
+INLINE int64_t result_from(Sim *s, const Op *m, int32_t port)
 {
-    if (!(m->one_result >> port & 1))
-        return 0;
-    const uint64_t own = m->data > 1 ? 3 : 1, given = results_of(s, port);
-    int64_t later = 0;
-    while (given >> (m->latency + later) & own)
-        later++;
-    s->results[port] = given | own << (m->latency + later);
-    s->results_from[port] = s->now;
-    return later;
+    const uint32_t own = m->one_result & 1u << port;
+    if (!own)
+        return s->now;
+    int64_t when = s->now + m->latency;
+    if (m->data > 1) {
+        when = result_in_two(s, when, own);
+    } else {
+        while (*gives_in(s, when) & own)
+            when++;
+        *gives_in(s, when) |= own;
+    }
+    return when - m->latency;
 }
 
 INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain, const int by_port)
@@ -387,12 +424,12 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         s->started[port]++;
     s->tally.dispatched[port]++;
     if (by_port)
-        leave_scheduler(s, m, s->core->scheduler_of[port]);
+        leave_scheduler(s, m, port);
     else
         s->room[m->scheduler]++;
-    const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
+    const int64_t base = plain ? s->now : result_from(s, m, port);
     x->done = base + m->latency;
-    know(s, x, base);
+    know(s, x, base, by_port);
 }
 
 /* Nearly always the oldest or one close behind it. */
@@ -429,8 +466,8 @@ static void move(Sim *s, Instance *x, int32_t port)
     s->counters[x->port]--;
     s->counters[port]++;
     if (s->by_port) {
-        leave_scheduler(s, x->op, s->core->scheduler_of[x->port]);
-        enter_scheduler(s, x->op, s->core->scheduler_of[port]);
+        leave_scheduler(s, x->op, x->port);
+        enter_scheduler(s, x->op, port);
     }
     x->port = (int16_t)port;
 }
@@ -459,7 +496,8 @@ static void dispatch_in_order(Sim *s)
         if (!can_dispatch(s, x, m, port))
             continue;
         take_out(s, x->port, s->first_ready[x->port]);
-        move(s, x, port);
+        if (port != x->port)
+            move(s, x, port);
         dispatch(s, x, m, port, 0, s->by_port);
     }
     if (s->core->addressing)
@@ -533,6 +571,16 @@ static int take_paths(Sim *s, int32_t port)
     return 1;
 }
 
+/* Take all operand paths that a µop needs; 0 where one is not there. */
+static int takes_paths(Sim *s, const Instance *x, const Op *m, int32_t port)
+{
+    if (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port))
+        return 0;
+    if (s->lending >> port & 1 && !is_straight_store(s, x, m))
+        s->path_used[port] = s->now + (m->data ? m->data : 1);
+    return 1;
+}
+
 /* Read the banks of the cache that a load needs; 0 where two loads of this cycle read one of them. */
 static int reads_banks(Sim *s, const Instance *x)
 {
@@ -587,10 +635,8 @@ INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, x, m, port)) {
-                if (!plain && (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
+                if (!plain && (m->third || s->shared >> port & 1) && !takes_paths(s, x, m, port))
                     break;
-                if (!plain && s->lending >> port & 1 && !is_straight_store(s, x, m))
-                    s->path_used[port] = s->now + (m->data ? m->data : 1);
                 take_out(s, port, k);
                 dispatch(s, x, m, port, plain, by_port);
                 break;
@@ -617,7 +663,7 @@ static void dispatch_free(Sim *s)
         take_out(s, 0, k);
         s->counters[best]++;
         x->port = (int16_t)best;
-        dispatch(s, x, m, best, 0, s->by_port);
+        dispatch(s, x, m, best, 0, 0);
     }
 }
 
@@ -757,7 +803,7 @@ INLINE int32_t port_with_room(Sim *s, const Op *m)
 static void reserve(Sim *s, const Op *m, int32_t port)
 {
     s->counters[port]++;
-    enter_scheduler(s, m, s->core->scheduler_of[port]);
+    enter_scheduler(s, m, port);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
@@ -765,6 +811,8 @@ INLINE void leave_queue(Sim *s)
 {
     const int64_t end = s->queue_end;
     int64_t k = s->queue_begin;
+    if (s->behind_queue)
+        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     for (; k < end; k++) {
         Instance *x = instance(s, s->queue[k & s->queue_mask]);
         const int32_t port = port_with_room(s, x->op);
@@ -773,7 +821,7 @@ INLINE void leave_queue(Sim *s)
         reserve(s, x->op, port);
         x->port = (int16_t)port;
         if (!x->pending)
-            all_known(s, x);
+            set_alarm(s, x);
     }
     s->queue_begin = k;
 }
@@ -792,17 +840,10 @@ INLINE int place_microop(Sim *s, const Op *m, int64_t queued, int32_t *port)
 }
 
 /* Give the µops of a slot of the block their ports and entries; 0, and none, if one finds no room. */
-INLINE int place_slot(Sim *s, const Slot *own)
+static int place_several(Sim *s, const Slot *own)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
-    if (own->count == 1) {
-        if (!place_microop(s, own->ops, queued, s->given))
-            return 0;
-        if (*s->given >= 0)
-            reserve(s, own->ops, *s->given);
-        return 1;
-    }
     memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < own->count; placed++) {
         const Op *m = &own->ops[placed];
@@ -811,7 +852,7 @@ INLINE int place_slot(Sim *s, const Slot *own)
             while (placed-- > 0)
                 if (s->given[placed] >= 0) {
                     s->counters[s->given[placed]]--;
-                    leave_scheduler(s, &own->ops[placed], s->core->scheduler_of[s->given[placed]]);
+                    leave_scheduler(s, &own->ops[placed], s->given[placed]);
                 }
             memcpy(s->turn, turn, sizeof turn);
             return 0;
@@ -824,7 +865,7 @@ INLINE int place_slot(Sim *s, const Slot *own)
 }
 
 /* What a µop that is issued waits for: of those that are known, until when. */
-static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
+INLINE void wait_for_sources(const Sim *s, Instance *x, const Op *m, const int by_port)
 {
     const int64_t own = x->id;
     int64_t ready = x->ready;
@@ -838,15 +879,15 @@ static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
             pending++;
             continue;
         }
-        const int64_t when = seen(x, y->base + w->cycles);
+        const int64_t when = seen(x, y->base + w->cycles, by_port);
         ready = when > ready ? when : ready;
     }
     x->ready = ready;
     x->pending = pending;
 }
 
-/* The next µop of the order of issue, as it is when it is issued; `by_port` as in Sim. */
-INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
+/* The next µop of the order of issue, as it is when it is issued; `given`: its port, -1 for none yet; `by_port` as in Sim. */
+INLINE Instance *next_microop(Sim *s, const Op *m, int32_t given, const int by_port)
 {
     const int64_t id = s->microops_issued++;
     Instance *x = instance(s, id);
@@ -854,7 +895,7 @@ INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
     x->ready = s->now + m->delay;
     x->done = never;
     x->op = m;
-    x->port = -1;
+    x->port = (int16_t)given;
     x->slow = 0;
     x->banks = 0;
     if (m->varies) {
@@ -868,29 +909,52 @@ INLINE Instance *next_microop(Sim *s, const Op *m, const int by_port)
 INLINE void issue_microop(Sim *s, const Op *m, int32_t slot, const int plain)
 {
     const Core *c = s->core;
-    Instance *x = next_microop(s, m, !plain && c->by_port);
+    int32_t port = -1;
     if (m->ports) {
         s->room[m->scheduler]--;
         if (plain || c->issue_ports) {
-            x->port = (int16_t)choose_port(s, m, slot);
-            s->counters[x->port]++;
+            port = choose_port(s, m, slot);
+            s->counters[port]++;
         }
     }
-    wait_for_sources(s, x, m);
+    Instance *x = next_microop(s, m, port, !plain && c->by_port);
+    wait_for_sources(s, x, m, 0);
     if (!x->pending)
-        all_known(s, x);
+        all_known(s, x, 0);
 }
 
 /* The same where schedulers belong to ports: `given` is the port, -1 for none yet. */
-static void issue_to_port(Sim *s, const Op *m, int32_t given)
+INLINE void issue_to_port(Sim *s, const Op *m, int32_t given)
 {
-    Instance *x = next_microop(s, m, 1);
-    x->port = (int16_t)given;
+    Instance *x = next_microop(s, m, given, 1);
     if (m->at_issue == QUEUED)
         s->queue[s->queue_end++ & s->queue_mask] = x->id;
-    wait_for_sources(s, x, m);
+    wait_for_sources(s, x, m, 1);
     if (!x->pending)
-        all_known(s, x);
+        all_known(s, x, 1);
+}
+
+/* Issue the µop of a slot that has one; 0 if it finds no room. */
+INLINE int issue_one(Sim *s, const Op *m)
+{
+    int32_t port;
+    if (!place_microop(s, m, s->queue_end - s->queue_begin, &port))
+        return 0;
+    if (port >= 0)
+        reserve(s, m, port);
+    issue_to_port(s, m, port);
+    return 1;
+}
+
+/* Issue the µops of a slot, all or none; 0 if one finds no room. */
+static int issue_several(Sim *s, const Slot *own)
+{
+    if (!place_several(s, own))
+        return 0;
+    const int32_t *given = s->given;
+    for (const Op *m = own->ops, *end = own->ops_end; m < end; m++)
+        issue_to_port(s, m, *given++);
+    return 1;
 }
 
 /* Count the loads of a slot for this cycle; 0 where with these they are more than a cycle's. A slot that has
@@ -909,12 +973,6 @@ INLINE int adds_loads(const Sim *s, uint32_t *loads, uint32_t own)
 
 /* The slots that a cycle may dispatch, one after the other: as many as are delivered, issued together and loaded at once. */
 typedef struct { const Slot *own; const Entry *entry; int64_t entries; int32_t left, taken; uint32_t loads; } Walk;
-
-static Walk begin_walk(const Sim *s)
-{
-    const int64_t entries = s->entries_delivered - s->entries_issued;
-    return (Walk){s->issuing, s->entry, entries, s->entry->slots - s->slot_in_entry, 0, 0};
-}
 
 /* The next one, NULL behind the last. */
 static const Slot *next_slot(const Sim *s, Walk *w)
@@ -939,30 +997,42 @@ static const Slot *next_slot(const Sim *s, Walk *w)
     return own;
 }
 
+/* Slots that are delivered, as many as a cycle may dispatch. */
+static int32_t slots_delivered(const Sim *s)
+{
+    const Entry *entry = s->entry;
+    const int32_t width = s->core->issue_width;
+    int64_t entries = s->entries_delivered - s->entries_issued;
+    if (entries > width)
+        return width;
+    int32_t slots = entries > 0 ? entry->slots - s->slot_in_entry : 0;
+    while (slots < width && --entries > 0) {
+        entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
+        slots += entry->slots;
+    }
+    return slots < width ? slots : width;
+}
+
 /* Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone would
    overfill a scheduler. */
 static int accesses_fit(const Sim *s)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], near = 0;
-    for (uint32_t rest = (uint32_t)c->addressing; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        near |= s->counters[port] > s->near[port];
-    }
-    if (!near)
+    int32_t counters[PORTS], k = 0;
+    while (k < s->addressings && s->counters[s->addressing[k]] <= s->near[k])
+        k++;
+    if (k == s->addressings)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    const int32_t slots = slots_delivered(s);
     uint32_t given = 0;
-    Walk w = begin_walk(s);
-    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w))
-        for (const Op *m = own->ops; own->accesses && m < own->ops_end; m++) {
-            if (!(m->ports & c->addressing))
-                continue;
-            const int32_t port = port_of_access((uint32_t)m->ports, given, counters);
-            given |= 1u << port;
-            if (++counters[port] > c->rooms[c->scheduler_of[port]])
-                return 0;
-        }
+    for (const Later *access = own->accesses; access < own->accesses_end && access->slot < slots; access++) {
+        const int32_t port = port_of_access(access->ports, given, counters);
+        given |= 1u << port;
+        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+            return 0;
+    }
     return 1;
 }
 
@@ -996,22 +1066,6 @@ static int assign_more(Sim *s, const Ahead *own)
         assign_alone(s, entries);
     return own->alone || (beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
                           assign_five(entries, beside, own->wanted, s->assigned));
-}
-
-/* Slots that are delivered, as many as a cycle may dispatch. */
-static int32_t slots_delivered(const Sim *s)
-{
-    const Entry *entry = s->entry;
-    const int32_t width = s->core->issue_width;
-    int64_t entries = s->entries_delivered - s->entries_issued;
-    if (entries > width)
-        return width;
-    int32_t slots = entries > 0 ? entry->slots - s->slot_in_entry : 0;
-    while (slots < width && --entries > 0) {
-        entry = entry + 1 == s->entries_end ? s->entries : entry + 1;
-        slots += entry->slots;
-    }
-    return slots < width ? slots : width;
 }
 
 /* Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does. */
@@ -1057,17 +1111,12 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[OPERATIONS_APART]++;
         return 0;
     }
-    if (by_port && !place_slot(s, own)) {
+    if (by_port && !(own->count == 1 ? issue_one(s, own->ops) : issue_several(s, own))) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
-    const int32_t *given = s->given;
-    for (const Op *m = own->ops, *end = own->ops_end; m < end; m++) {
-        if (by_port)
-            issue_to_port(s, m, *given++);
-        else
-            issue_microop(s, m, slot, plain);
-    }
+    for (const Op *m = own->ops, *end = own->ops_end; !by_port && m < end; m++)
+        issue_microop(s, m, slot, plain);
     s->registers_free -= plain ? 0 : own->registers;
     s->slots_issued++;
     s->issuing = own + 1 == s->slots_end ? s->slots : own + 1;
@@ -1261,9 +1310,9 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
     if (delivered == s->entries_issued)
         return 0;
     while (s->oldest_until <= s->entries_issued) {
-        if (++s->unit_oldest == s->core->units) {
+        if (++s->unit_oldest == s->unit_count) {
             s->unit_oldest = 0;
-            s->oldest_lines += s->units[s->core->units - 1].line - s->units->block + 1;
+            s->oldest_lines += s->units[s->unit_count - 1].line - s->units->block + 1;
         }
         s->oldest_until += s->units[s->unit_oldest].entries;
     }
@@ -1272,12 +1321,12 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
 
 /* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
    may be one ahead of what is delivered; where the queue waits for room for a line, the entries of a cycle are, too. */
-static void fetch_line(Sim *s, int64_t queued)
+APART void fetch_line(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
     if (queued + c->dsb_width > c->idq || s->stopped || s->now < s->resumed)
         return;
-    const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + c->units;
+    const FetchUnit *unit = s->units + s->unit_fetching, *const end = s->units + s->unit_count;
     const int passes = c->line_fetch & PASSES, lines = c->line_fetch & LINES, few = lines && c->queued_lines;
     const int32_t first = s->units->block, ahead = unit->line - first + 2;
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
@@ -1331,18 +1380,9 @@ static void predecode(Sim *s)
     s->decodable[s->now % HISTORY] = s->predecoded;
 }
 
-static void deliver(Sim *s)
+APART void fetch_or_decode(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
-    const int64_t queued = s->entries_delivered - s->entries_issued;
-    if (c->source == IDEAL || c->source == LSD) {
-        s->entries_delivered = s->entries_issued + c->issue_width;
-        return;
-    }
-    if (c->line_fetch) {
-        fetch_line(s, queued);
-        return;
-    }
     const int decoding = s->decoding;
     if (!microcode(s, queued, decoding ? c->microcode_exit : c->microcode_switch)) {
         if (decoding)
@@ -1352,6 +1392,18 @@ static void deliver(Sim *s)
     }
     if (decoding)
         predecode(s);
+}
+
+INLINE void deliver(Sim *s)
+{
+    const Core *c = s->core;
+    const int64_t queued = s->entries_delivered - s->entries_issued;
+    if (c->source == IDEAL || c->source == LSD)
+        s->entries_delivered = s->entries_issued + c->issue_width;
+    else if (c->line_fetch)
+        fetch_line(s, queued);
+    else
+        fetch_or_decode(s, queued);
 }
 
 /* ---- repetition ---- */
@@ -1416,7 +1468,12 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
-        out[n++] = (int64_t)results_of(s, port);
+    }
+    if (c->one_result) { /* from this cycle on */
+        const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
+        memcpy(out + n, (const char *)s->giving + first, sizeof s->giving - first);
+        memcpy((char *)(out + n) + sizeof s->giving - first, s->giving, first);
+        n += (int32_t)(sizeof s->giving / sizeof *out);
     }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
@@ -1437,20 +1494,24 @@ static int64_t oldest_needed(const Sim *s)
     return oldest > 0 ? oldest : 0;
 }
 
-static inline Trace trace(const Sim *s, const Instance *x)
+/* Whether cycles are equally far from that of their state; what is over for so long is all the same. */
+INLINE int as_far(int64_t own, int64_t now, int64_t other, int64_t then, int64_t past)
 {
-    const int64_t now = s->now;
-    if (x->done == never)
-        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1,
-                       x->enters >= now && x->pending ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
-    const int64_t base = x->base - now, oldest = -s->core->longest;
-    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, 0, x->port};
+    return own - now == other - then || (own - now <= past && other - then <= past);
 }
 
-static inline int is_same(const Sim *s, const Snapshot *then, int64_t k)
+/* Whether the same is ahead of two µops that so many others were issued behind. µops are kept as they are, and only here
+   looked at from the cycles of their states: most that are kept are compared with none. */
+INLINE int is_same(const Sim *s, const Snapshot *then, int64_t behind)
 {
-    const Trace a = trace(s, instance(s, s->microops_issued - 1 - k)), *b = &then->traces[k];
-    return a.base == b->base && a.done == b->done && a.enters == b->enters && a.pending == b->pending && a.port == b->port;
+    const Instance *x = instance(s, s->microops_issued - 1 - behind), *y = &then->microops[then->count - 1 - behind];
+    const int64_t now = s->now, before = then->counts.now;
+    if (x->port != y->port || (x->done == never) != (y->done == never))
+        return 0;
+    if (x->done != never)
+        return as_far(x->done, now, y->done, before, 0) && as_far(x->base, now, y->base, before, -s->core->longest);
+    return x->pending == y->pending && as_far(x->ready, now, y->ready, before, 0) &&
+           (!x->pending || as_far(x->enters, now, y->enters, before, -1)); /* else it waits for nothing any more */
 }
 
 /* Whether states differ where those before them did, as most that differ do: what is asked first. */
@@ -1459,7 +1520,7 @@ static int differs_there(const Sim *s, const Snapshot *then)
     return s->microops_issued - oldest_needed(s) != then->count || (s->differed < then->count && !is_same(s, then, s->differed));
 }
 
-static int same_traces(Sim *s, const Snapshot *then)
+static int same_microops(Sim *s, const Snapshot *then)
 {
     for (int64_t k = 0; k < then->count; k++)
         if (!is_same(s, then, k)) {
@@ -1471,17 +1532,18 @@ static int same_traces(Sim *s, const Snapshot *then)
 
 static int take_snapshot(Sim *s, uint32_t sign)
 {
-    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, last = s->microops_issued - 1;
+    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, first = oldest_needed(s);
     Snapshot *now = &s->snapshots[place];
-    now->count = s->microops_issued - oldest_needed(s);
+    now->count = s->microops_issued - first;
     if (now->count > now->room) {
         now->room = now->count + now->count / 2;
-        if (!(now->traces = arena_take(s->arena, now->room, sizeof(Trace))))
+        if (!(now->microops = arena_take(s->arena, now->room, sizeof(Instance))))
             return NO_MEMORY;
     }
-    Trace *traces = now->traces;
-    for (int64_t k = 0; k < now->count; k++)
-        traces[k] = trace(s, instance(s, last - k));
+    Instance *kept = now->microops;
+    const Instance *const ring = s->ring;
+    for (int64_t id = first, end = s->microops_issued, mask = s->ring_mask; id < end; id++)
+        *kept++ = ring[id & mask];
     scalars(s, now->scalars);
     s->signatures[place] = sign;
     now->counts = (Counts){s->now, s->passes, s->tally};
@@ -1503,7 +1565,7 @@ static int repeats(Sim *s)
         if (s->signatures[k % SNAPSHOTS] != sign || differs_there(s, then))
             continue;
         count = count ? count : scalars(s, here);
-        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
+        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_microops(s, then)) {
             s->since = then->counts;
             return 1;
         }
@@ -1533,19 +1595,24 @@ static void list_turns(Sim *s)
         s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
     for (uint32_t rest = (uint32_t)s->core->together & ((1u << PORTS) - 1); rest && s->by_port && s->queues < QUEUES; rest &= rest - 1) {
         const int32_t scheduler = s->core->scheduler_of[__builtin_ctz(rest)];
-        s->queue_of[scheduler] = s->queues;
         s->scheduler_of_queue[s->queues++] = scheduler;
     }
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
         s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
+    for (int32_t q = 0; q < s->queues; q++)
+        for (uint32_t rest = s->ports_of[s->scheduler_of_queue[q]]; rest; rest &= rest - 1)
+            s->entry_of[__builtin_ctz(rest)] = UINT64_C(1) << 16 * q;
     const int32_t shared[SCHEDULERS] = {s->core->scheduler, s->core->load_scheduler, s->core->store_scheduler};
     for (int32_t k = 0; k < SCHEDULERS; k++) {
-        s->most[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
-        s->with_room |= s->most[k] > 0 ? s->ports_of[k] : 0;
+        s->room[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
+        s->with_room |= s->room[k] > 0 ? s->ports_of[k] : 0;
     }
-    memcpy(s->room, s->most, sizeof s->room);
-    for (int32_t port = 0; port < PORTS; port++)
-        s->near[port] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
+    memcpy(s->scheduler_of, s->core->scheduler_of, sizeof s->scheduler_of);
+    for (uint32_t rest = (uint32_t)s->core->addressing; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        s->near[s->addressings] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
+        s->addressing[s->addressings++] = port;
+    }
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1615,6 +1682,7 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t port = 0; port < PORTS; port++)
         s->lending |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
     s->lenders = c->one_store ? s->lending : 0;
+    s->shared = s->lending;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         const int32_t rotation = rotation_of(c, m[u].ports), rotating = rotation < 0 ? 0 : c->rotating[rotation];
@@ -1629,6 +1697,7 @@ static int make_ops(Sim *s, const Program *program)
                       m[u].blocks, m[u].slow_low || m[u].slow_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
                       c->bank_bytes ? m[u].size : 0};
         s->behind_queue |= ops[u].choice == BEHIND_QUEUE;
+        s->shared |= m[u].blocks ? 1u << (m[u].blocks - 1) : 0;
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
@@ -1685,14 +1754,14 @@ static void want_queues(const Sim *s, Op *first, const Op *end)
     for (Op *m = first; m < end; m++) {
         for (int32_t q = 0; q < s->queues; q++)
             m->wanted.queues |= s->ports_of[s->scheduler_of_queue[q]] & (uint32_t)m->ports ? 1 << q : 0;
-        m->queued = m->wanted.queues != 0;
+        m->counted = m->wanted.queues ? ~UINT64_C(0) : 0;
         m->wanted.branch = m->choice == TOGETHER && m->ports & ~c->together;
         address = m->choice == OF_ACCESSES && !address ? m : address;
         operation = m->choice == TOGETHER && !operation ? m : operation;
     }
     if (address && operation && operation->wanted.queues & addressing) {
         operation->wanted.queues &= addressing;
-        address->queued = 0;
+        address->counted = 0;
     }
 }
 
@@ -1722,40 +1791,82 @@ static int make_slots(Sim *s, const Program *program)
     return 0;
 }
 
-static void look_from(const Sim *s, Walk w, Ahead *ahead)
+/* Add the operations of the next slot that are assigned together, where those before it leave `sets` of queues that they
+   can take exactly; such sets with them, 0 where they do not fit. */
+static uint32_t add_operations(Ahead *ahead, const Slot *own, uint32_t sets)
 {
-    uint32_t sets = 1; /* of queues, that those so far can take */
-    int32_t count = 0, slots = 0;
-    memset(ahead, 0, sizeof *ahead);
-    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
-        int32_t more = count;
-        for (const Op *m = own->ops; m < own->ops_end && more < MOST_TOGETHER; m++)
-            if (m->at_issue == TOGETHER) {
-                ahead->wanted[more++] = m->wanted;
-                sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
-            }
-        if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
-            if (!slots)
-                ahead->alone = ahead->fitting = 1;
-            return;
+    const int32_t slots = ahead->fitting, count = ahead->count[slots];
+    int32_t more = count;
+    for (const Op *m = own->ops; own->together && m < own->ops_end && more < MOST_TOGETHER; m++)
+        if (m->at_issue == TOGETHER) {
+            ahead->wanted[more++] = m->wanted;
+            sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
         }
-        count = more;
-        ahead->count[++slots] = count;
-        ahead->fitting = slots;
-        ahead->apart = count <= QUEUES ? slots : ahead->apart;
+    if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
+        if (!slots)
+            ahead->alone = ahead->fitting = 1;
+        return 0;
     }
+    ahead->fitting = slots + 1;
+    ahead->count[slots + 1] = more;
+    ahead->apart = more <= QUEUES ? slots + 1 : ahead->apart;
+    return sets;
+}
+
+/* What a cycle may dispatch whose slots are those of a walk; the end of the list of accesses. */
+static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
+{
+    uint32_t sets = s->queues > 0; /* none at first */
+    memset(ahead, 0, sizeof *ahead);
+    ahead->accesses = next;
+    for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
+        sets = sets ? add_operations(ahead, own, sets) : 0;
+        for (const Op *m = own->ops; s->core->accesses_together && own->accesses && m < own->ops_end; m++)
+            if (m->ports & s->core->addressing)
+                *next++ = (Later){w.taken - 1, (uint32_t)m->ports};
+    }
+    ahead->accesses_end = next;
+    return next;
+}
+
+/* Where code is fetched by the line, consecutive units of the same lines are one, as nothing tells them apart; a
+   mispredicted branch ends its unit. */
+static int join_units(Sim *s)
+{
+    const Core *c = s->core;
+    FetchUnit *joined = arena_take(s->arena, c->units, sizeof(FetchUnit));
+    if (!joined)
+        return NO_MEMORY;
+    s->unit_count = 0;
+    for (const FetchUnit *unit = s->units; unit < s->units + c->units; unit++) {
+        FetchUnit *last = s->unit_count ? &joined[s->unit_count - 1] : NULL;
+        if (last && !last->redirects && last->line == unit->line && last->block == unit->block) {
+            last->entries += unit->entries;
+            last->redirects = unit->redirects;
+        } else {
+            joined[s->unit_count++] = *unit;
+        }
+    }
+    s->units = joined;
+    s->oldest_until = s->unit_count ? joined->entries : 0;
+    return 0;
 }
 
 /* What a cycle may dispatch from each slot on. */
 static int look_ahead(Sim *s)
 {
-    Ahead *ahead = s->ahead = arena_take(s->arena, s->core->slots, sizeof(Ahead));
+    const Core *c = s->core;
+    Ahead *ahead = s->ahead = arena_take(s->arena, c->slots, sizeof(Ahead));
+    int64_t accesses = 0; /* each is behind as many slots as a cycle takes at most */
+    for (const Slot *own = s->slots; own < s->slots_end && c->accesses_together; own++)
+        accesses += own->accesses;
+    Later *next = arena_take(s->arena, accesses * c->issue_width, sizeof(Later));
     const Slot *own = s->slots;
-    if (!ahead || s->core->issue_width > MOST_SLOTS)
+    if (!ahead || !next || c->issue_width > MOST_SLOTS)
         return NO_MEMORY;
     for (const Entry *entry = s->entries; entry < s->entries_end; entry++)
         for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--)
-            look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++);
+            next = look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++, next);
     return 0;
 }
 
@@ -1787,7 +1898,7 @@ static int allocate(Sim *s, const Program *program)
         make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
-    if (!s->taken || (s->queues && look_ahead(s)))
+    if (!s->taken || ((s->queues || (s->by_port && c->accesses_together)) && look_ahead(s)) || (c->line_fetch && join_units(s)))
         return NO_MEMORY;
     for (int32_t k = 0; k < SNAPSHOTS; k++)
         s->snapshots[k].room = 0;
@@ -1821,7 +1932,12 @@ INLINE void count_waiting(Sim *s, const int by_port)
 static void see_entries(Sim *s)
 {
     s->entries_seen += s->moved[(s->now - s->core->seen_after) & (SEEN - 1)];
-    s->moved[s->now & (SEEN - 1)] = 0;
+}
+
+static void keep_moved(Sim *s)
+{
+    s->moved[s->now & (SEEN - 1)] = s->moving;
+    s->moving = 0;
 }
 
 /* `plain` and `by_port` as in Sim, constants at each call: what they exclude costs nothing where it is not. */
@@ -1833,22 +1949,24 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
         s->registers_free += *coming;
         *coming = 0;
     }
-    if (!plain && s->kinds)
-        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
+    if (!plain)
+        s->giving[s->now & (RESULTS - 1)] = 0; /* for a later round */
     if (by_port && c->together)
         see_entries(s);
     retire(s, plain);
     const int issue_ports = plain || by_port || c->issue_ports;
     if (by_port ? s->behind_queue : issue_ports)
         count_waiting(s, by_port);
-    wake(s);
+    wake(s, issue_ports);
     if (issue_ports)
         dispatch_bound(s, plain, by_port);
     else
         dispatch_free(s);
     issue(s, plain, by_port);
-    if (by_port)
+    if (by_port && s->queue_begin < s->queue_end)
         leave_queue(s);
+    if (by_port && c->together)
+        keep_moved(s);
     deliver(s);
     s->now++;
 }
@@ -1958,7 +2076,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     memset(&s, 0, sizeof s);
     s.core = program->core;
     s.units = program->units;
-    s.oldest_until = program->core->units ? program->units->entries : 0;
+    s.unit_count = program->core->units;
     s.entries = s.entry = program->entries;
     s.entries_end = program->entries + program->core->entries;
     s.schedule = program->schedule;
