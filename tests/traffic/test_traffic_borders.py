@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,7 +15,9 @@ from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.part import part_of
 from kernmodel.source.nest.tiling import tile, whole_blocks
-from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions, on_machines, reuse_of
+from kernmodel.traffic.conditions.streams import at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.simulation.sampling import checking
 from kernmodel.traffic.simulation.simulate import simulate
 
@@ -113,3 +116,46 @@ def test_windows_within_blocks_see_the_ends_of_a_part() -> None:
     simulated = simulate(blocks, machine, sizes, cores=9, spend=checking()).paths[-1].loads
     assert model == pytest.approx(1 + 42 / 40 + 2 / 16 * 42 / 40)
     assert simulated == pytest.approx(model, rel=0.02)
+
+
+def lines_in_lockstep(n: int, cores: int, domain: int, capacity: int) -> float:
+    """Lines from memory per unit of work of `3d-7pt` on n³ points: every row that cores use which begin each sweep
+    together, in a cache that those of a domain share and that replaces the row used longest ago."""
+    share, room = (n - 2) // cores, capacity // (8 * n)
+    caches: list[dict[tuple[str, int, int], None]] = [{} for _ in range(cores // domain)]
+    loads = 0
+    for sweep in range(3):
+        for step, j, core in product(range(share), range(1, n - 1), range(cores)):
+            k, cache = 1 + core * share + step, caches[core // domain]
+            rows = [("a", k + d, j) for d in (-1, 0, 1)] + [("a", k, j - 1), ("a", k, j + 1), ("b", k, j)]
+            for row in rows:
+                loads += sweep == 2 and row not in cache
+                cache.pop(row, None)
+                cache[row] = None
+                if len(cache) > room:
+                    del cache[next(iter(cache))]
+    return loads / (n - 2) ** 2
+
+
+@pytest.mark.parametrize(
+    ("cores", "capacity", "tolerance"),
+    [(4, 3, 0.04), (4, 5, 0.04), (4, 13, 0.04), (8, 3, 0.04), (8, 5, 0.04), (8, 6, 0.12), (8, 10, 0.04), (4, 20, 0.04)],
+)
+def test_cores_find_the_rows_of_their_neighbours_in_a_shared_cache(cores: int, capacity: int, tolerance: float) -> None:
+    """Capacities in planes for each core of a domain of four: less than a step needs, as much as a step, as what lies
+    between both cores' uses of a row (8 cores, 6 planes), and as a part. Regression: both cores loaded such rows.
+
+    Near where all parts fit, shares count neighbours' rows for each core, and the rule has more lines than lockstep.
+    """
+    n, domain = 34, 4
+    sizes, room = dict.fromkeys("LMN", n), capacity * n * n * 8 * domain
+    machine = load_machine("bdw")
+    caches = (*machine.levels[:2], replace(machine.levels[2], size_bytes=room, cores_sharing=domain))
+    machine = replace(machine, levels=caches)
+    part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
+    sized = at_sizes(symbolic_nest(part), sizes, machine.line_bytes)
+    reuse = reuse_of(sized, machine.line_bytes, "regular")
+    alone = layer_conditions(sized, machine, sizes, cores=domain, reuse=reuse)
+    (found,) = on_machines(alone, sized, reuse, (machine,), neighbours=True)
+    assert found.paths[-1].loads <= alone.paths[-1].loads
+    assert found.paths[-1].loads == pytest.approx(lines_in_lockstep(n, cores, domain, room), rel=tolerance)

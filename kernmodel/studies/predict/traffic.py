@@ -13,7 +13,7 @@ from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
-from kernmodel.studies.predict.division import division_notes, part_of_core, whole_data
+from kernmodel.studies.predict.division import division_notes, parallel_at, part_of_core, whole_data
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
@@ -168,7 +168,12 @@ class TrafficMethod:
         caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if placed else None
         caches = caches or GradualCaches((self.machine,), PLACES)
         part, inside = (
-            mean_traffic(traffic, on_machines(traffic, *reuse, caches.machines), self.machine, caches.cause)
+            mean_traffic(
+                traffic,
+                on_machines(traffic, *reuse, caches.machines, neighbours=self.part.has_neighbours),
+                self.machine,
+                caches.cause,
+            )
             for reuse in (method._reuse(sizes, traffic.stores) for method in (self.part, self._whole()))
         )
         return with_ends(traffic, part, inside, self.machine)
@@ -194,7 +199,7 @@ class TrafficMethod:
         from kernmodel.traffic.conditional import executed_traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
 
-        moved = on_machines(conditions, *self._reuse(sizes, stores), caches.machines)
+        moved = on_machines(conditions, *self._reuse(sizes, stores), caches.machines, neighbours=self.has_neighbours)
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
         mean = mean_traffic(conditions, parts, self.machine, caches.cause)
         # what nobody would see is no cause for other numbers than those of `traffic`
@@ -229,20 +234,26 @@ class TrafficMethod:
         if self.request.cache == "lc":
             return self.symbolic(sizes, cores, stores)
         if self.request.cache != "auto":
-            return self._simulated(sizes, cores, stores, lanes)
+            simulated = self._simulated(sizes, cores, stores, lanes)
+            try:
+                alone = self._alone(sizes, cores, stores) if self.has_neighbours else simulated
+            except UnsupportedKernelError:
+                return simulated
+            return self._beside_neighbours(simulated, alone, stores)
         if self.request.simulation is not None:
             return self._simulated(sizes, cores, stores, lanes, because="options of the simulation were given")
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
-            symbolic = self.symbolic(sizes, cores, stores)
+            symbolic = self._alone(sizes, cores, stores)
             sized, _ = self._reuse(sizes, stores)
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, lanes, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
-            return symbolic  # a wish of the user's that no simulation can tell anything about
+            # a wish of the user's that no simulation can tell anything about
+            return self._beside_neighbours(symbolic, symbolic, stores)
         from kernmodel.traffic.comparison.evidence import decide
 
-        return decide(symbolic, sized, self.machine, lanes)
+        return self._beside_neighbours(decide(symbolic, sized, self.machine, lanes), symbolic, stores)
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
@@ -303,10 +314,40 @@ class TrafficMethod:
         Raises:
             UnsupportedKernelError: they do not apply to the nest.
         """
-        from kernmodel.traffic.conditions.layer_conditions import layer_conditions
-
         if self.part is not None:
             return self.part.symbolic(sizes, cores, stores)
+        alone = self._alone(sizes, cores, stores)
+        return self._beside_neighbours(alone, alone, stores)
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether it is one core's part of a nest, and cores of its ccNUMA domain have the parts around it."""
+        if not self.nest.divided:
+            return False
+        spread = self.request.spread
+        parallel = parallel_at(self.nest, spread)
+        apart = spread.placement == "scatter" and self.machine.topology.numa_domains > 1
+        return not apart and (parallel is None or parallel.chunk is None)
+
+    def _beside_neighbours(self, traffic: Traffic, alone: Traffic, stores: StoreMode) -> Traffic:
+        """The traffic of a part without the rows around it that cores which share a cache leave there for one another.
+
+        Args:
+            alone: by layer conditions, as if the core had the caches for itself.
+        """
+        if not self.has_neighbours or alone.cores == 1:
+            return traffic
+        from kernmodel.traffic.conditions.layer_conditions import on_machines
+        from kernmodel.traffic.part_ends import with_ends
+
+        reuse = self._reuse(alone.sizes, stores)
+        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True)
+        return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
+
+    def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+        """The traffic by layer conditions of the nest by itself, whatever other cores leave in shared caches."""
+        from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+
         sized, reuse = self._reuse(sizes, stores)
         safety = self.request.safety
         return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)

@@ -44,20 +44,27 @@ class Room:
     Attributes:
         capacity: bytes, × safety factor.
         banks: the caches that hold data together, the cache itself last: a victim cache has those that fill it before.
+        sharers: cores that have as much of it, and the parts of the nest around this one's.
     """
 
     capacity: float
     banks: tuple[Bank, ...] = ()
+    sharers: int = 1
 
 
-def rooms(machine: Machine, cores: int, safety: float) -> tuple[Room, ...]:
-    """What a core has of each cache: its share of a shared one, a victim cache with the level that fills it."""
+def rooms(machine: Machine, cores: int, safety: float, *, neighbours: bool = False) -> tuple[Room, ...]:
+    """What a core has of each cache: its share of a shared one, a victim cache with the level that fills it.
+
+    Args:
+        neighbours: whether those that share it have the parts of the nest around this one's.
+    """
     found: list[Room] = []
     for level in machine.levels:
         sharers = min(cores, level.cores_sharing)
         bank = Bank(max(1, round(level.sets / sharers)), level.ways * safety, level.line_bytes)
         inner = found[-1] if found and level.filled_by == "victims" else Room(0.0)
-        found.append(Room(level.size_bytes / sharers * safety + inner.capacity, (*inner.banks, bank)))
+        capacity, together = level.size_bytes / sharers * safety + inner.capacity, sharers if neighbours else 1
+        found.append(Room(capacity, (*inner.banks, bank), together))
     return tuple(found)
 
 

@@ -149,7 +149,7 @@ def _check_question(machine: Machine, cores: int, safety: float, stores: StoreMo
 
 
 def on_machines(
-    traffic: Traffic, nest: SizedNest, reuse: FoundReuse, machines: Sequence[Machine]
+    traffic: Traffic, nest: SizedNest, reuse: FoundReuse, machines: Sequence[Machine], *, neighbours: bool = False
 ) -> tuple[Traffic, ...]:
     """What moves on machines that differ from that of a traffic in the sizes of their caches.
 
@@ -158,13 +158,14 @@ def on_machines(
 
     Args:
         traffic: by layer conditions; nest, reuse: it was found with them.
+        neighbours: whether cores that share a cache have the parts around this one and find one another's rows there.
     """
     line_bytes, registers, cores = machines[0].line_bytes, register_traffic(nest), traffic.cores
     unit = unit_of_work(nest, line_bytes).iterations
     known: list[tuple[_Cached, Traffic]] = []
     found = []
     for machine in machines:
-        given = rooms(machine, cores, traffic.safety)
+        given = rooms(machine, cores, traffic.safety, neighbours=neighbours)
         cached = _cached(reuse, machine, given)
         same = next((one for other, one in known if other == cached), None)
         if same is None:

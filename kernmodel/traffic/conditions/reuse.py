@@ -100,7 +100,8 @@ class StreamReuse:
         """All times that data may have to survive."""
         yield from (link.window for link in self.links if link.window is not None and link.possible)
         yield from (own.window for own in self.selves)
-        yield from (border.window for border in self.borders)
+        for border in self.borders:
+            yield from (border.window, *border.meetings)
         for rows in (self.rows, *(own.rows for own in self.selves)):
             yield from (end.window for end in (rows.shared if rows else ()) if end.window is not None)
 
@@ -198,8 +199,12 @@ def _fresh_bytes(stream: Stream, ahead: Reference, distance: Number, line_bytes:
     return Fraction(sum((place - distance) // line_bytes != 0 for place in places) * line_bytes, len(places))
 
 
-def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: int) -> tuple[ReferenceMisses, ...]:
+def misses_where(
+    reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: int, sharers: int = 1
+) -> tuple[ReferenceMisses, ...]:
     """What the references of a stream miss in a cache where exactly the windows hold that `holds` says.
+
+    `sharers` are the cores with neighbouring parts that share it.
 
     A line stays from the reference that misses it to the last one that still hits it, and leaves modified if any of
     them writes; so modified lines leave at the rate at which they entered.
@@ -230,7 +235,8 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
         # rows beyond the border leave modified where they are written, not where they are only read
         written_to = tuple(one for one in chain if one.access.kind == "write")
         for border in lost:
-            missing = with_border(missing, border, nest, reuse.stream, chain, line_bytes)
+            left = border.found(sharers, holds)
+            missing = with_border(missing, border, nest, reuse.stream, chain, line_bytes, left)
             leaving = with_border(leaving, border, nest, reuse.stream, written_to, line_bytes)
         found.append(ReferenceMisses(reference, missing, leaving if written else NEVER, read))
     return tuple(found)
@@ -315,7 +321,7 @@ class Analysis:
 
     def _misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
         return tuple(
-            misses_where(reuse, self.nest, lambda window: self.holds(window, room), self.line_bytes)
+            misses_where(reuse, self.nest, lambda window: self.holds(window, room), self.line_bytes, room.sharers)
             for reuse in self.reuses
         )
 
