@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.measure.bandwidth import usable_bytes
 from kernmodel.measure.composition import (
     compositions,
     error_of,
@@ -20,6 +19,7 @@ from kernmodel.measure.composition import (
 from kernmodel.measure.model import BandwidthPoint, Beside, CoresPoint, MixedStreams
 from kernmodel.measure.samples import Figure
 from kernmodel.measure.several_cores import core_counts, rate_of, saturates, windows
+from kernmodel.measure.shared_cache import usable_bytes
 
 LEVELS = ("L1", "L2", "L3", "Mem")
 NUMBER = len(list(compositions(LEVELS)))
