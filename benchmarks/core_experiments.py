@@ -94,6 +94,7 @@ def experiments() -> Iterator[Experiment]:
     yield Experiment(
         "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
     )
+    yield from _crossing()
     yield from _domains()
     yield from _extended()
     yield from _multiplied()
@@ -105,6 +106,28 @@ def experiments() -> Iterator[Experiment]:
         for offset in (0, 56):
             nops = ("nop dword ptr [rax+0x11111111]",) * (count - 2)
             yield Experiment("lines of code", f"{count} µops at {offset}", nops, offset=offset)
+
+
+def _crossing() -> Iterator[Experiment]:
+    """256-bit loads of which some cross lines (x; others: a) among moves (m), in passes that begin at each slot of a
+    cycle in turn; and loads that all cross lines, over arrays."""
+    random = Random(5)
+    for slots in (5, 7, 11, 13, 17, 19) * 8:
+        count = random.randint(2, max(2, slots * 3 // 5 - 1))
+        wide = set(random.sample(range(slots - 2), min(count, slots - 2)))
+        across = set(random.sample(sorted(wide), random.randint(1, max(1, count // 2))))
+        if 3 * (len(wide) + len(across)) <= slots:
+            continue
+        lines = [
+            f"vmovupd ymm{k % 14}, [rdx+{128 * k + 48 * (k in across)}]" if k in wide else "mov r12, r13"
+            for k in range(slots - 2)
+        ]
+        name = "".join("x" if k in across else "a" if k in wide else "m" for k in range(slots - 2))
+        yield Experiment("crossing", name, tuple(lines))
+    for register, size in (("ymm", 32), ("zmm", 64)):
+        for count in (1, 2, 4):
+            lines = [f"vmovupd {register}{k}, [rdx+rax+{4352 * k + 64 - size // 2 + 8}]" for k in range(count)]
+            yield Experiment("crossing", f"{count} loads of {8 * size} bits over arrays", tuple(lines), 64)
 
 
 def _domains() -> Iterator[Experiment]:

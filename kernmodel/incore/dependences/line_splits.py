@@ -187,7 +187,9 @@ class Lines(NamedTuple):
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer, 0 for none. half_lines: one in
             so many loads of half a line goes to all its pipes, 0 for none; halves_together: but where a pass has no
-            more of them than this, which start in one cycle.
+            more of them than this, which start in one cycle. whole_across, half_across: of loads of a whole line, and of
+            half a line, that cross lines, so many of so many keep their pipe one cycle more; empty for none.
+        in_turn: whether a load across lines keeps its own pipe a cycle longer, in place of all its pipes for one.
         halved: whether accesses of `line_bytes` are two, each of which must not cross its multiples; these are then of
             halves of cache lines.
         evictions: whether a line that leaves the first cache modified takes all pipes of loads for a cycle, as a load
@@ -201,6 +203,9 @@ class Lines(NamedTuple):
     whole_lines: int = 0
     half_lines: int = 0
     halves_together: int = 0
+    whole_across: tuple[int, ...] = ()
+    half_across: tuple[int, ...] = ()
+    in_turn: bool = False
     halved: bool = False
     evictions: bool = False
     crossing: bool = True
@@ -250,6 +255,7 @@ def slow_accesses(
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
+    more = _longer_across(loads, lines, slow)
     for instruction, passes in _long_loads(loads, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     for instruction, passes in _held_loads(loads, slow, places.written_back if lines.evictions else 0.0).items():
@@ -258,7 +264,7 @@ def slow_accesses(
     made = []
     for number in sorted({*slow, *alone}):
         loading, storing = slow.get(number, (0, 0))
-        made.append(Access(number, *halves(loading), *halves(storing), number in alone))
+        made.append(Access(number, *halves(loading), *halves(storing), *halves(more.get(number, 0)), number in alone))
     return made
 
 
@@ -275,14 +281,31 @@ def _fewest_crossings(accesses: Sequence[tuple[MovingAccess, int | None]], start
 
 def _long_loads(loads: Sequence[MovingAccess], lines: Lines, crossing: Container[int]) -> dict[int, int]:
     """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
-    none of half lines where some cross lines, which costs them more, nor where so few are all that they start
-    together. Loads that stay where they are take no longer."""
+    none of half lines where some that cross lines take all pipes, which costs them more, nor where so few are all that
+    they start together. Loads that stay where they are take no longer."""
     moving = [load for load in loads if load.stride]
     halves = [load.instruction for load in moving if 2 * load.size == lines.line_bytes]
     few = len(halves) <= lines.halves_together
-    half = 0 if few or any(number in crossing for number in halves) else lines.half_lines
+    half = 0 if few or (not lines.in_turn and any(number in crossing for number in halves)) else lines.half_lines
     wholes = [load.instruction for load in moving if load.size == lines.line_bytes]
     return dict([*_one_in(lines.whole_lines, wholes), *_one_in(half, halves)])
+
+
+def _longer_across(
+    loads: Sequence[MovingAccess], lines: Lines, crossing: Mapping[int, Sequence[int]]
+) -> dict[int, int]:
+    """By instruction, the passes in which a load across lines keeps its pipe one cycle more, evenly spread over those in
+    which it crosses them. Loads that stay where they are do not."""
+    shares = {lines.line_bytes: lines.whole_across, lines.line_bytes // 2: lines.half_across}
+    found = {}
+    for load in loads:
+        passes = crossing.get(load.instruction, _NEVER)[0] if load.stride else 0
+        if passes and shares.get(load.size):
+            many, of = shares[load.size]
+            own = [number for number in range(PHASES) if passes >> number & 1]
+            longer = [number for place, number in enumerate(own, load.instruction) if place * many % of < many]
+            found[load.instruction] = sum(1 << number for number in longer)
+    return found
 
 
 def _held_loads(

@@ -360,7 +360,8 @@ class Access(NamedTuple):
     Attributes:
         instruction: its number.
         load_low, load_high, store_low, store_high: of 64 passes, as bits, those in which its loads, and its stores,
-            keep their data path for a cycle longer since they cross lines.
+            keep their data path for a cycle longer since they cross lines. more_low, more_high: those in which its loads
+            keep it for one more.
         single: whether its stores take the first of their ports only.
         place, stride, size: of its load, where it begins in the first pass, modulo a line, by how much it moves per
             pass, and its bytes; 0 bytes where that is not known or does not matter.
@@ -371,6 +372,8 @@ class Access(NamedTuple):
     load_high: int = 0
     store_low: int = 0
     store_high: int = 0
+    more_low: int = 0
+    more_high: int = 0
     single: int = 0
     place: int = 0
     stride: int = 0
@@ -500,7 +503,8 @@ class MicroOp(NamedTuple):
         alone: ticks before the next µop with such a figure may dispatch; of those that are ready the oldest is next.
         first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
-        slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
+        slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer; more_low,
+            more_high: two cycles.
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
         third: it reads three vectors, or brings what is stored.
@@ -518,6 +522,8 @@ class MicroOp(NamedTuple):
     scheduler: int
     slow_low: int = 0
     slow_high: int = 0
+    more_low: int = 0
+    more_high: int = 0
     redirects: int = 0
     registers: int = 0
     third: int = 0

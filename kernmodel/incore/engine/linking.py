@@ -260,6 +260,7 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
         return made
     if own.access == LOAD:
         made = made._replace(place=access.place, stride=access.stride, size=access.size)
-        return made._replace(slow_low=access.load_low, slow_high=access.load_high)
+        made = made._replace(slow_low=access.load_low, slow_high=access.load_high)
+        return made._replace(more_low=access.more_low, more_high=access.more_high)
     ports = own.ports & -own.ports if access.single else own.ports
     return made._replace(ports=ports, slow_low=access.store_low, slow_high=access.store_high)

@@ -251,7 +251,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "store_scheduler": 0 if ample else pipeline.store_scheduler,
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         "bank_bytes": pipeline.memory.bank_bytes if switches.data_paths else 0,
-        "lines_in_turn": int(pipeline.memory.lines is not None and pipeline.memory.lines.halved),
+        "lines_in_turn": int(pipeline.memory.lines is not None and pipeline.memory.lines.in_turn),
         **_schedulers(pipeline, ample),
     }
     limits = LIMITS.by_port if pipeline.by_port and pipeline.gives_ports else LIMITS
@@ -314,8 +314,11 @@ def _lines(figures: LineParameters, *, halved: bool) -> Lines | None:
         figures.line_bytes,
         figures.store_block_bytes,
         whole_lines=figures.whole_lines,
+        whole_across=figures.whole_across,
+        half_across=figures.half_across,
         half_lines=figures.half_lines,
         halves_together=figures.halves_together,
+        in_turn=figures.in_turn or halved,
         evictions=figures.evictions,
         halved=halved,
     )

@@ -422,7 +422,7 @@ class Pipeline:
             if x.port in left:
                 left.discard(x.port)
                 microop = self.microops[x.id % self.core.microops]
-                if self._can_dispatch(x, microop, x.port) and not x.slow & crossed and self._reads_banks(x):
+                if self._can_dispatch(x, microop, x.port) and not (x.slow and crossed) and self._reads_banks(x):
                     crossed |= x.slow
                     self._dispatch(x, microop)
 
@@ -678,6 +678,7 @@ class Pipeline:
         microop = self.microops[u]
         ports = microop.ports
         x.slow = (microop.slow_low & _LOW | (microop.slow_high & _LOW) << 32) >> executed % PHASES & 1
+        x.slow += (microop.more_low & _LOW | (microop.more_high & _LOW) << 32) >> executed % PHASES & 1
         x.banks = _banks(microop, executed, self.core.bank_bytes)
         x.scheduler = microop.scheduler
         if ports:

@@ -530,8 +530,8 @@ class LineParameters:
     Attributes:
         line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
             bits that cross those of store_block_bytes; None where nothing of that is known.
-        whole_lines, half_lines, halves_together, evictions: loads of lines and of half lines, and what lines take that
-            are written back, as in `line_splits.Lines`.
+        whole_lines, half_lines, halves_together, whole_across, half_across, in_turn, evictions: loads of lines and of
+            half lines, how lines are crossed, and what lines take that are written back, as in `line_splits.Lines`.
     """
 
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
@@ -539,6 +539,9 @@ class LineParameters:
     whole_lines: Annotated[int, Figure("512-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     half_lines: Annotated[int, Figure("256-bit loads of which one takes longer", PowerOfTwo(64))] = 0
     halves_together: Annotated[int, Figure("256-bit loads that start together", Integer(0, 64))] = 0
+    whole_across: Annotated[tuple[int, ...], Figure("512-bit loads across lines that take longer", Counts())] = ()
+    half_across: Annotated[tuple[int, ...], Figure("256-bit loads across lines that take longer", Counts())] = ()
+    in_turn: Annotated[bool, Figure("loads across lines keep their pipe", _FLAG)] = False
     evictions: Annotated[bool, Figure("lines written back take load pipes", _FLAG)] = False
 
 

@@ -52,8 +52,8 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers,
-        third, blocks, place, stride, size, load;
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, more_low, more_high,
+        redirects, registers, third, blocks, place, stride, size, load;
 } MicroOp;
 
 typedef struct {
@@ -83,7 +83,7 @@ typedef struct {
 } Link;
 
 typedef struct {
-    int32_t instruction, load_low, load_high, store_low, store_high, single, place, stride, size;
+    int32_t instruction, load_low, load_high, store_low, store_high, more_low, more_high, single, place, stride, size;
 } Access;
 
 typedef struct {

@@ -437,6 +437,8 @@ static void place_access(MicroOp *m, int32_t kind, const Access *own)
         m->place = own->place;
         m->stride = own->stride;
         m->size = own->size;
+        m->more_low = own->more_low;
+        m->more_high = own->more_high;
     }
 }
 
@@ -456,8 +458,8 @@ static int write_microops(Linker *l)
         const int32_t ported = b->scope != WITHOUT_PORTS;
         MicroOp *m = &b->microops[k];
         *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
-                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0, 0, is->vectors, is->third > 0, is->blocks,
-                       .load = is->access == LOAD};
+                       ported ? own->alone : 0, b->core.waits, is->scheduler, .registers = is->vectors,
+                       .third = is->third > 0, .blocks = is->blocks, .load = is->access == LOAD};
         if (ported && is->access && b->accesses && b->accesses[own->owner])
             place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)

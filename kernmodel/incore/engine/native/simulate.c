@@ -33,13 +33,13 @@ typedef struct { int32_t distance, cycles, third; } Apart;
    some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
    all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
-   start; `slow`: passes in which its data path is kept one cycle longer; `varies`: whether that, or the banks that it
-   reads, may differ from pass to pass. */
+   start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more; `varies`: whether that, or
+   the banks that it reads, may differ from pass to pass. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice, at_issue, delay;
     uint32_t rotating;
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
-    uint64_t slow;
+    uint64_t slow, more;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
     int32_t redirects, third, blocks, varies, place, stride, size;
     uint64_t counted;
@@ -47,7 +47,7 @@ typedef struct {
 } Op;
 
 /* A µop in flight. `done`: cycle in which it is, `never` until that is known; `base`: cycle that those who wait for it count
-   from then on; `slow`: its data path is kept one cycle longer; `banks`: of the cache that it reads; `enters`: cycle from
+   from then on; `slow`: by how many cycles its data path is kept longer; `banks`: of the cache that it reads; `enters`: cycle from
    which it may start, if it is in the scheduler that all ports share, else before all cycles. As large as a power of two,
    so that its place is found by shifting. */
 typedef struct {
@@ -899,7 +899,7 @@ INLINE Instance *next_microop(Sim *s, const Op *m, int32_t given, const int by_p
     x->slow = 0;
     x->banks = 0;
     if (m->varies) {
-        x->slow = (int16_t)(m->slow >> s->phase & 1);
+        x->slow = (int16_t)((m->slow >> s->phase & 1) + (m->more >> s->phase & 1));
         x->banks = m->size ? banks_of(s, m) : 0;
     }
     x->enters = by_port || !m->ports ? BEFORE_ALL : x->ready;
@@ -1676,7 +1676,7 @@ static int make_ops(Sim *s, const Program *program)
         return NO_MEMORY;
     int32_t longest = 0;
     for (int32_t u = 0; u < c->microops; u++) {
-        const int32_t own = m[u].data + (m[u].slow_low || m[u].slow_high);
+        const int32_t own = m[u].data + (m[u].slow_low || m[u].slow_high) + (m[u].more_low || m[u].more_high);
         longest = own > longest ? own : longest;
     }
     for (int32_t port = 0; port < PORTS; port++)
@@ -1692,7 +1692,8 @@ static int make_ops(Sim *s, const Program *program)
                       kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), issue_of(c, m[u].ports),
                       m[u].ports ? c->dispatch_delay : 0, (uint32_t)rotating,
                       m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
-                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, waits + m[u].first_wait,
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32,
+                      (uint32_t)m[u].more_low | (uint64_t)(uint32_t)m[u].more_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
                       m[u].blocks, m[u].slow_low || m[u].slow_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
                       c->bank_bytes ? m[u].size : 0};
