@@ -1,13 +1,15 @@
 """Which ALU gets an operation at dispatch on this host: places in the queues of integer schedulers, read one by one.
 
     python benchmarks/alu_places.py [--random N] [--seed N] [--only WORD] [--released] [--started] [--room]
+        [--accesses]
 
 A block begins with an `lfence`. All its operations wait for one of two values that chains of vectors bring after the
 last of them was dispatched. What is printed for each operation that waits for the later value is how many cycles after
 it it starts: a chain of loads of its result ends the block, so that it is the time of the block less that of a block
 whose chain begins with the value itself. Operations of one queue start one a cycle, so that this is their place in it;
-in ALU2 it is one more, since the value comes over its path. Beside it stands the place that the rule of
-docs/front-end.md says (`places`). The letters, a slot each, six of which are dispatched in a cycle:
+on a Zen 3 it is one more in ALU2, since the value comes over its path. Beside it stands the place that the rule of
+docs/front-end.md says (`places`). How many moves before the letters let these begin with a cycle, and whether the value
+takes that path, is read first. The letters, a slot each, six of which are dispatched in a cycle:
 
     F any ALU, M ALU1 (imul), S ALU1 or ALU2 (rorx), C ALU0 or ALU3 (cmov), P an operation with a load (ALU0 to ALU2),
     f any ALU, L a load, W a store, B a comparison fused with a branch, which wait for the earlier value; . nothing
@@ -19,13 +21,15 @@ a cycle behind the last one whose f may start as soon as the value is there. `--
 long an operation counts that starts at once: in which cycle behind it an F avoids its queue. `--room` tells how many
 waiting operations find entries: how much later than without them what stands behind N of them is dispatched. Samples
 beside which another thread of the
-core was busy do not count.
+core was busy do not count. `--accesses` tells how many of 1, 4, 7, 10 and 13 F, one a cycle, go to ALU1's queue behind
+loads and stores that wait (V a load of a vector), and whether an S avoids that queue.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import cycle as endless
 from math import isnan, nan
 from random import Random
@@ -48,6 +52,7 @@ _LINES = {
     "f": "lea {}, [rdx+8]",
     "Q": "lea {}, [rsi+8]",
     "L": "mov r9, [rdx]",
+    "V": "vmovupd xmm9, [rdx]",
     "W": "mov [rdx+64], rsi",
     "B": "cmp rdx, 1\njb 7f",
     ".": "mov r15, r14",
@@ -56,13 +61,42 @@ _LATENCY = {"M": 3, "P": 2}
 """From the start to the first load of the chain, 1 for others; that of P has an index."""
 _ADDRESSES = {"F": "[r8-8]", "f": "[r8-8]", "P": "[rbp+r8]"}
 """Of the value again, by what was made of it: 8 more, and its complement, to which rbp adds twice the value and one."""
-_HEAD = 4 * WIDTH
 _CHAIN, _COPIES, _EFFORT = 6, 8, Effort(40, 2, 3.0)
 _STEP = "vpmulld xmm0, xmm0, xmm1"
 _FIRST = (
     *("mov [rsi], rsi", "mov qword ptr [rsi+24], -1", "mov [rsi+64], rsi"),
     *("vmovq xmm0, rsi", "vpcmpeqd xmm1, xmm1, xmm1", "vpabsd xmm1, xmm1", "lea rbp, [rsi+rsi+1]"),
 )
+_ACCESSES = (
+    "",
+    "L",
+    "V",
+    "W",
+    "VV",
+    "VL",
+    "VW",
+    "WW",
+    "VVV",
+    "LLL",
+    "VVW",
+    "WVV",
+    "VVVV",
+    "LLLL",
+    "V.....V",
+    "VVV...VVV",
+)
+
+
+@dataclass
+class Begin:
+    """What differs between cores before the letters: moves until these begin with a cycle, with what is before them,
+    and cycles that the value's path keeps ALU2 from starting anything."""
+
+    head: int = 4 * WIDTH
+    path: int = 1
+
+
+_begin = Begin()
 _PAUSE, _PROBE = "." * 30, "F....." * 6
 """Until what was dispatched is seen; one operation a cycle, which goes to the least occupied queues one by one."""
 
@@ -119,7 +153,7 @@ def cycle(letters: Sequence[str], occupied: Sequence[int]) -> tuple[int, list[in
 
 def places(letters: str) -> list[int]:
     """By the rule, the places of the letters that are read."""
-    history, waiting, found, at = [[0] * 4], [0, 0, 1, 0], [], 0
+    history, waiting, found, at = [[0] * 4], [0, 0, _begin.path, 0], [], 0
     while at < len(letters):
         taken, queues = cycle(letters[at:], history[max(0, len(history) - SEEN_AFTER)])
         history.append(list(history[-1]))
@@ -138,7 +172,7 @@ def text(letters: str, read: int | None, steps: tuple[int, int]) -> str:
     chain bring the earlier value, so many more the later one."""
     earlier, later = ([_STEP] * number for number in steps)
     head = ["lfence", *earlier, "vmovq rdx, xmm0", *later, *["vmovq rcx, xmm0"] * 2]
-    lines = [*head, *["mov r15, r14"] * (_HEAD - len(head))]
+    lines = [*head, *["mov r15, r14"] * (_begin.head - len(head))]
     kept = endless(
         ("r10", "r11", "r12", "r13", "rbx", "rdi")
     )  # cmov reads what it writes, so that it writes nothing else's
@@ -161,6 +195,28 @@ def timed(harness: Harness, lines: str) -> float:
     harness.load(x86.function(both, first=_FIRST))
     figure = slope(harness, (1, 2), _COPIES, _EFFORT)
     return figure.value if figure.confirmed else nan
+
+
+def settle(harness: Harness) -> None:
+    """Read how letters begin on this core."""
+    for _begin.head in range(4 * WIDTH, 5 * WIDTH):
+        alone = cycles(harness, "FFFF", None)
+        read = sorted(round(cycles(harness, "FFFF", k) - alone - 1) for k in range(4))
+        if read[:3] == [0, 0, 0] and round(cycles(harness, "FF", 1) - cycles(harness, "FF", None) - 1) == 0:
+            _begin.path = read[3]
+            return
+    raise SystemExit("no number of moves lets four operations begin with a cycle: is another thread of the core busy?")
+
+
+def accesses(harness: Harness) -> None:
+    """Print which queues fill behind loads and stores that wait."""
+    for letters in _ACCESSES:
+        shown = []
+        for probe in (*("F....." * number for number in (1, 4, 7, 10, 13)), "S....."):
+            block = letters.ljust(-(-len(letters) // WIDTH) * WIDTH, ".") + _PAUSE + probe + "M....."
+            last = len(block) - WIDTH
+            shown.append(cycles(harness, block, last) - cycles(harness, block, None) - _LATENCY["M"])
+        print(f"{letters or 'none':10} {' '.join(f'{own:4.1f}' for own in shown)}", flush=True)
 
 
 def released(harness: Harness) -> None:
@@ -204,10 +260,12 @@ def main() -> None:
     parser.add_argument("--released", action="store_true")
     parser.add_argument("--started", action="store_true")
     parser.add_argument("--room", action="store_true")
+    parser.add_argument("--accesses", action="store_true")
     options = parser.parse_args()
     same = total = 0
     with Harness() as harness:
-        shown = [own for own in (released, started, room) if getattr(options, own.__name__)]
+        settle(harness)
+        shown = [own for own in (released, started, room, accesses) if getattr(options, own.__name__)]
         for show in shown:
             show(harness)
         if shown:

@@ -120,7 +120,12 @@ RULES = (
     SingleRule("address generators", (("pipeline.memory.load_starts", ()),), _vector_accesses),
     SingleRule(
         "long loads",
-        (("pipeline.memory.lines.whole_lines", 0), ("pipeline.memory.lines.half_lines", 0)),
+        (
+            ("pipeline.memory.lines.whole_lines", 0),
+            ("pipeline.memory.lines.half_lines", 0),
+            ("pipeline.memory.lines.whole_across", ()),
+            ("pipeline.memory.lines.half_across", ()),
+        ),
         _long_loads,
     ),
     SingleRule("banks", (("pipeline.memory.bank_bytes", 0),), _loads),
