@@ -8,6 +8,7 @@ A shell starts what runs in its background with SIGINT ignored, which commands u
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -27,6 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Continuous integration takes fewer examples of a law every day than where thorough tests run, too."""
     if IN_CI and config.option.markexpr == "not thorough":
         settings.load_profile("everyday")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what thousands of tests and the modules under test consist of."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
