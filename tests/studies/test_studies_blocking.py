@@ -41,7 +41,7 @@ def seven_point() -> BlockingAnswer:
 @pytest.fixture(scope="module")
 def smaller() -> BlockingAnswer:
     """The same in less time, for what holds at every size."""
-    return blocking(KernelRequest("3d-7pt", "clx", {"L": 100, "N": 500}), GCC)
+    return blocking(KernelRequest("3d-7pt", "clx", {"N": 500}), GCC)
 
 
 @pytest.fixture(scope="module")
