@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
 from kernmodel.isa import at_vectors, isa_of, split_rows, split_vectors, with_rows
+from kernmodel.limits import remembered
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files, resolve
@@ -69,7 +69,7 @@ def load_path(path: Path) -> Machine:
     return _described(path, *read_text(path, MACHINE_FILE))
 
 
-@lru_cache(maxsize=64)  # those who ask about many kernels name the same machines again and again
+@remembered  # those who ask about many kernels name the same machines again and again
 def _described(path: Path, text: str, digest: str) -> Machine:
     """The machine that the text of a file describes."""
     machine, problems = read_machine(document_in(path, MACHINE_FILE, text, digest))

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
+from kernmodel.limits import remembered
 from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import cxx_notes, left_out, refusal
 from kernmodel.source.find import find_source
@@ -116,7 +116,7 @@ def _read(
         raise SourceError("is nested too deeply to be read", where=file, todo="split long expressions") from error
 
 
-_remembered = lru_cache(maxsize=64)(_read)  # a study of many points, or machines, reads the same kernels again
+_remembered = remembered(_read)  # a study of many points, or machines, reads the same kernels again
 
 
 def _told(nest: LoopNest) -> LoopNest:

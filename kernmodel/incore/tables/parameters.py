@@ -15,7 +15,6 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ from kernmodel.incore.tables.core_parameters import (
     front_end_kind,
 )
 from kernmodel.isa import ROWS_ENDING, at_vectors, split_rows, split_vectors, with_rows
-from kernmodel.limits import YAML_BYTES
+from kernmodel.limits import YAML_BYTES, remembered
 from kernmodel.patterns import pattern
 from kernmodel.schema.document import Document, FileKind, document_in, read_document, read_text
 from kernmodel.schema.fields import Choice, Field, FieldReader, Problem, Quantity, Table, Values, names, suggest, text
@@ -192,7 +191,7 @@ def read_parameters(path: Path) -> Parameters:
     return _described(path, path.parent.absolute(), *read_text(path, PARAMETER_FILE))
 
 
-@lru_cache(maxsize=64)  # every question about a kernel asks for those of its machine
+@remembered  # every question about a kernel asks for those of its machine
 def _described(path: Path, folder: Path, text: str, digest: str) -> Parameters:
     """The parameters that the text of a file in this folder describes."""
     parameters, problems = _checked(document_in(path, PARAMETER_FILE, text, digest), folder)
