@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from kernmodel.value_types import dataclass
 
 OPTION = "--no-limits"
 KIB, MIB, GIB = 2**10, 2**20, 2**30
+_Found = TypeVar("_Found")
 _UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB}
 
 
@@ -109,6 +112,17 @@ def lift() -> None:
 def are_lifted() -> bool:
     """Whether limits are lifted, for processes that are started and shall do the same."""
     return _lifted
+
+
+def remembered(find: Callable[..., _Found]) -> Callable[..., _Found]:
+    """`lru_cache` for what limits may refuse: what was found without them is not remembered."""
+    kept = lru_cache(maxsize=64)(find)
+
+    @wraps(find)
+    def found(*arguments: Hashable) -> _Found:
+        return find(*arguments) if _lifted else kept(*arguments)
+
+    return found
 
 
 @contextmanager

@@ -8,6 +8,7 @@ A shell starts what runs in its background with SIGINT ignored, which commands u
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -17,9 +18,21 @@ from hypothesis import settings
 
 IN_CI = bool(os.environ.get("CI"))
 settings.register_profile("kernmodel", deadline=None, derandomize=IN_CI, max_examples=60 if IN_CI else 100)
+settings.register_profile("everyday", settings.get_profile("kernmodel"), max_examples=25)
 settings.load_profile("kernmodel")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Continuous integration takes fewer examples of a law every day than where thorough tests run, too."""
+    if IN_CI and config.option.markexpr == "not thorough":
+        settings.load_profile("everyday")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what thousands of tests and the modules under test consist of."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
 from kernmodel.isa import at_vectors, isa_of, split_rows, split_vectors, with_rows
+from kernmodel.limits import remembered
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files, resolve
-from kernmodel.schema.document import read_document
+from kernmodel.schema.document import document_in, read_text
 
 FOLDER = "machine-files"
 ENDING = ".yml"
@@ -65,7 +66,13 @@ def _with_vectors(machine: Machine, bits: int) -> Machine:
 
 def load_path(path: Path) -> Machine:
     """The machine described by the file at `path`; raises `MachineError` as `load_machine` does."""
-    machine, problems = read_machine(read_document(path, MACHINE_FILE))
+    return _described(path, *read_text(path, MACHINE_FILE))
+
+
+@remembered  # those who ask about many kernels name the same machines again and again
+def _described(path: Path, text: str, digest: str) -> Machine:
+    """The machine that the text of a file describes."""
+    machine, problems = read_machine(document_in(path, MACHINE_FILE, text, digest))
     if machine is None:
         raise next(problem for problem in problems if problem.severity == "error").error()
     return machine

@@ -94,7 +94,11 @@ def read_document(path: Path, kind: FileKind) -> Document:
     Raises:
         InputError: that of the kind: unreadable, binary, empty, no YAML (with line and column) or no mapping.
     """
-    text, digest = read_text(path, kind)
+    return document_in(path, kind, *read_text(path, kind))
+
+
+def document_in(path: Path, kind: FileKind, text: str, digest: str) -> Document:
+    """The document in a file whose text and SHA-256 are known (`read_text`). Raises as `compose` does."""
     return Document(str(path), path.stem, kind, digest, compose(text, str(path), kind))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
+from kernmodel.limits import remembered
 from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import cxx_notes, left_out, refusal
 from kernmodel.source.find import find_source
@@ -78,6 +79,23 @@ def parse_kernel(
     Raises:
         As `load_kernel`.
     """
+    # headers may change, and of what is no number or text, different values may be equal
+    stays = "include" not in text and all(type(value) in (int, str) for value in defines.values())
+    read = _remembered if stays else _read
+    return read(text, file, tuple(defines.items()), nest, function, line, tuple(include), stated)
+
+
+def _read(
+    text: str,
+    file: str,
+    defined: tuple[tuple[str, str | int], ...],
+    nest: int | None,
+    function: str | None,
+    line: int | None,
+    include: tuple[str, ...],
+    stated: Stated,
+) -> LoopNest:
+    defines = dict(defined)
     try:
         if function is None:
             _refuse_left_out(text, file, None)
@@ -96,6 +114,9 @@ def parse_kernel(
         return _told(build_nest(program, chosen, chain, text, Path(file).stem))
     except RecursionError as error:
         raise SourceError("is nested too deeply to be read", where=file, todo="split long expressions") from error
+
+
+_remembered = remembered(_read)  # a study of many points, or machines, reads the same kernels again
 
 
 def _told(nest: LoopNest) -> LoopNest:

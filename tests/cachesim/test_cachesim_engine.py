@@ -134,7 +134,6 @@ def test_engines_agree_with_the_naive_simulation(hierarchy: Hierarchy, warm: Tra
 
 
 @needs_compiled
-@settings(max_examples=150, deadline=None)
 @given(hierarchies(), traces(), traces())
 def test_traces_give_the_same_in_both_engines(hierarchy: Hierarchy, first: Trace, second: Trace) -> None:
     python, compiled = (Simulator(hierarchy, engine=engine) for engine in ("python", "compiled"))

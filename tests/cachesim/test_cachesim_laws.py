@@ -16,7 +16,7 @@ from kernmodel.cachesim.model import CacheSpec, Counters, Hierarchy, LevelCounte
 
 ENGINES: list[Engine] = ["python", *(["compiled"] if compiled_available() else [])]
 engines = st.sampled_from(ENGINES)
-law = settings(max_examples=150, deadline=None)
+law = settings(max_examples=60)
 
 
 def simulated(hierarchy: Hierarchy, trace: Trace, engine: Engine) -> Counters:

@@ -120,7 +120,6 @@ def described(item: Instruction) -> list[object]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(instruction(), min_size=1, max_size=12))
 def test_decoding_what_was_assembled_gives_it_back(code: list[tuple[str, str, list[object]]]) -> None:
     text = "".join(f"\t{line}\n" for line, _, _ in code)
@@ -560,7 +559,6 @@ def test_objects_that_cannot_be_read(object_file: Path, tmp_path: Path, monkeypa
         read_file(object_file)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_objects_end_in_a_message(data: st.DataObject) -> None:
     whole = assemble(FUNCTIONS, target("att"), file="x")

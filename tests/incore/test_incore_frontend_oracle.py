@@ -24,6 +24,8 @@ from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction, Notion
 
+pytestmark = pytest.mark.thorough  # all look at the same answers, whose making takes nearly all of the time
+
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 FACILES_DSB_WIDTH = 6
 EXPECTED_SHARE = 0.99
@@ -119,7 +121,6 @@ def explained(instructions: tuple[Instruction, ...]) -> bool:
     return pops or nops or not names.isdisjoint({"div", "idiv", "cpuid"})
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("component", ["predecode", "dsb", "lsd", "issue"])
 def test_components_equal_faciles(component: str) -> None:
     assert [found.describe() for found in answers() if found.deviates(component)] == []

@@ -202,7 +202,6 @@ def bounds(found: PipelineInput) -> float:
     return max(issue, optimal_bound(uses)[0], divider, cycle.ratio if cycle else 0.0)
 
 
-@settings(max_examples=60)
 @given(blocks(), st.booleans())
 def test_no_bound_is_undercut(found: PipelineInput, issue_ports: bool) -> None:
     found = replace(found, switches=Switches(issue_ports=issue_ports))
@@ -211,7 +210,6 @@ def test_no_bound_is_undercut(found: PipelineInput, issue_ports: bool) -> None:
     assert float(answer.cycles_per_pass) >= bounds(found) - slack
 
 
-@settings(max_examples=60)
 @given(blocks(), st.booleans(), st.booleans(), st.booleans())
 def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: bool, by_slot: bool) -> None:
     if library() is None:

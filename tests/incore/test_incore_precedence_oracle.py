@@ -27,6 +27,8 @@ from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
+pytestmark = pytest.mark.thorough  # all compare the same cases, whose making takes nearly all of the time
+
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 TOLERANCE = 0.0101
 EXPECTED_SHARE = 0.99
@@ -106,14 +108,12 @@ def compared() -> tuple[tuple[Case, float, float], ...]:
     return tuple((case, precedence(case, "stack"), precedence(case, "different")) for case in cases())
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("core", ["SKL", "HSW", "SNB"])
 def test_precedence_is_facile_s(core: str) -> None:
     equal = [abs(ours - case.precedence) <= TOLERANCE for case, ours, _ in compared() if case.core == core]
     assert sum(equal) >= EXPECTED_SHARE * len(equal)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("core", ["SKL", "HSW", "SNB"])
 def test_ports_are_facile_s_without_the_divider(core: str) -> None:
     equal = []

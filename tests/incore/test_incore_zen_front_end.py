@@ -227,7 +227,6 @@ def test_a_figure_that_is_missing_or_wrong_is_named(key: str, value: object) -> 
 # --- laws
 
 
-@settings(max_examples=60, deadline=None)
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["auto", "loop", "unrolled"]), st.integers(0, 63))
 def test_batch_is_single(code: str, name: str, notion: str, offset: int) -> None:
     chosen = replace(Settings(), notion=notion, offset=offset)  # type: ignore[arg-type]
@@ -248,7 +247,6 @@ def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str,
         assert item.speed_up >= 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["loop", "unrolled"]), st.sampled_from(WIDTHS))
 @example("4801d84801d84839d875f5", "ZEN", "unrolled", "decoders")  # pipeline: 2.08 with four decoders, 2.10 with 7
 def test_no_bound_rises_with_a_wider_front_end(code: str, name: str, notion: str, key: str) -> None:

@@ -45,6 +45,7 @@ def test_no_mnemonics_and_registers(room: str) -> None:
     assert not [place for place, text in neutral(room) if text.lower() in (REGISTERS | MNEMONICS) - allowed]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", ["code", "incore", "models", "traffic"])
 def test_no_words_of_x86_inside_of_texts(room: str) -> None:
     """But for keys of parameter files of cores, and for what users are told of flags of compilers."""

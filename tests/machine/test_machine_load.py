@@ -26,6 +26,15 @@ def test_name_with_and_without_ending_and_path(tmp_path: Path) -> None:
     assert (by_path.name, by_path.file, by_path.sha256) == ("mine", str(copy), by_name.sha256)
 
 
+def test_a_file_that_changes_is_another_machine(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yml"
+    text = Path(load_machine("clx").file).read_text(encoding="utf-8")
+    for clock, expected in (("2.5 GHz", 2.5e9), ("3 GHz", 3e9)):
+        file.write_text(text.replace("clock: 2.5 GHz", f"clock: {clock}"))
+        assert load_machine(str(file)).clock_hz == expected
+    assert load_machine(str(file)) is load_machine(str(file))
+
+
 def test_a_path_goes_before_a_carried_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "clx.yml").write_bytes(Path(load_machine("snb").file).read_bytes())
     monkeypatch.chdir(tmp_path)

@@ -120,7 +120,7 @@ def test_scaled_roofs_never_exceed_those_of_carm(case: Case) -> None:
     assert application_driven(case).bound <= cache_aware(case).bound * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases(), st.sampled_from(LEVELS), st.floats(0.1, 10))
 def test_scaled_roofs_equal_those_of_carm_for_the_best_mix(case: Case, level: str, count: float) -> None:
     """All accesses of the size and in the ratio that the roof was taken from."""
@@ -131,7 +131,7 @@ def test_scaled_roofs_equal_those_of_carm_for_the_best_mix(case: Case, level: st
     assert found[level].bytes_per_second == pytest.approx(best.bytes_per_second)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases(), st.floats(0, 1))
 def test_masks_scale_by_their_utilization(case: Case, utilization: float) -> None:
     """Equation 4: P_M = η P_U of a mix that is masked as a whole."""
@@ -278,7 +278,7 @@ def test_reading_without_traffic_or_outer_levels() -> None:
     assert findings(triad(traffic=inner)).level is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(cases(only_carried=True), REFERENCES, st.floats(1, 400))
 def test_wider_accesses_and_streaming_stores_never_harm(
     case: Case, references: dict[str, dict[str, float]], registers: float

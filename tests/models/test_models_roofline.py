@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from roofline_cases import TRIAD, core, incore, mix, traffic
 
@@ -203,7 +203,6 @@ COUNTS = st.integers(0, 6)
 LINES = st.just(0.0) | st.floats(0.001, 9)
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(OVERLAPS),
     st.tuples(*[st.tuples(LINES, LINES)] * 3),
@@ -239,7 +238,6 @@ def test_the_hierarchical_bound_is_never_below_ecm(
         assert found.iterations_per_second == pytest.approx(rate)
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(["snb", "ivb", "hsw", "bdw", "skx", "skx-6140", "clx", "zen", "zen2", "zen4", "tx2", "a64fx"]),
     st.floats(0.1, 40),

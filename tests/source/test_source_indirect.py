@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError, UnsupportedKernelError
@@ -275,7 +275,6 @@ def value_of(access: Access, point: dict[str, int], arrays: dict[str, list[int]]
     return int(access.offset.value(numbers))
 
 
-@settings(deadline=None, max_examples=60)
 @given(expressions(), st.booleans(), st.randoms(use_true_random=False))
 def test_offset_is_where_the_c_goes(index: str, through: bool, random: Random) -> None:
     n = 6

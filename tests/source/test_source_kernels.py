@@ -134,3 +134,15 @@ def test_kernels_compile_without_warnings(compiler: str, tmp_path: Path) -> None
     command = [compiler, "-Wall", "-Wextra", "-Werror", "-O1", "-fsyntax-only", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_read_again_is_what_the_files_say_now(tmp_path: Path) -> None:
+    """Kernels are remembered, but not those with headers, which may change."""
+    file, header = tmp_path / "k.c", tmp_path / "step.h"
+    file.write_text('#include "step.h"\nvoid f(int n, double *a) { for (int i = 0; i < n; i += STEP) a[i] = 0; }\n')
+    for step in (1, 2):
+        header.write_text(f"#define STEP {step}\n")
+        assert load_kernel(str(file)).inner.step == step
+    assert load_kernel("stencil") is load_kernel("stencil")
+    assert load_kernel("stencil", {"N": 7}).defaults["N"] == 7
+    assert load_kernel("stencil").defaults["N"] == 5000

@@ -213,7 +213,6 @@ ENDS = (
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.integers(2, 40), st.integers(1, 12), st.sampled_from(ENDS), st.integers(0, 2), st.booleans())
 def test_tiles_cover_what_the_plain_loop_covers(size: int, block: int, end: str, border: int, symbolic: bool) -> None:
     stop = f"N - {border}"

@@ -136,7 +136,6 @@ def test_proofs_hold_in_every_iteration(heads: tuple[Head, ...], data: st.DataOb
         assert highest.free_symbols - {"N"} or highest.value({"N": 7}) >= max(values)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(-2, 2), min_size=2, max_size=3),
     st.sampled_from([("N", "M"), ("(N+4)", "M"), ("100", "50"), ("N", "(M+4)"), ("N", "60")]),
@@ -174,7 +173,6 @@ def test_split_never_moves_an_element(n: int, m: int, shift: int, down: bool) ->
             assert all(0 <= part < extent for part, extent in zip(index, map(int, array.shape), strict=True))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 12), st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), st.booleans())
 def test_out_of_bounds_is_found_exactly(extent: int, start: int, length: int, step: int, down: bool) -> None:
     values = list(range(start, start + length, step))
@@ -198,7 +196,6 @@ def test_integer_literals_read_back(value: int, form: str, suffix: str) -> None:
 
 
 @given(st.text(alphabet="for(int i=0;<N)+x[]{}*#define \n/1.0e", max_size=80))
-@settings(deadline=None, max_examples=150)
 def test_no_text_ends_in_another_exception(text: str) -> None:
     try:
         parse_kernel(text, "x.c")

@@ -19,24 +19,28 @@ def codes(notes) -> list[str]:
     return [note["code"] for note in notes]
 
 
-def test_rooflines_tell_the_interval_in_text_and_in_json():
-    found = km.roofline_chart("triad.c", GUEST)
-    text, body = found.text(), found.json()
+@pytest.fixture(scope="module")
+def chart():
+    return km.roofline_chart("triad.c", GUEST)
+
+
+def test_rooflines_tell_the_interval_in_text_and_in_json(chart):
+    text, body = chart.text(), chart.json()
     assert f"at most 1.971 to 3.942 GFLOP/s ({CAUSE}), by the roof of Mem" in text
     assert "predicted (ECM)  1.971 GFLOP/s (1.971 to 3.942), 100% of the bound" in text
     assert codes(body["notes"]).count("few-cores-bandwidth") == 1
     (kernel,) = body["kernels"]
-    (chart,) = kernel["charts"]
-    roof = next(one for one in chart["memory_roofs"] if one["level"] == "Mem")
+    (shown,) = kernel["charts"]
+    roof = next(one for one in shown["memory_roofs"] if one["level"] == "Mem")
     for number, interval in (
         (roof["bytes_per_second"], roof["bytes_per_second_interval"]),
-        (chart["bound"], chart["bound_interval"]),
+        (shown["bound"], shown["bound_interval"]),
         (kernel["predicted"]["flop_per_second"], kernel["predicted"]["flop_per_second_interval"]),
-        (chart["points"][0]["flop_per_second"], chart["points"][0]["flop_per_second_interval"]),
+        (shown["points"][0]["flop_per_second"], shown["points"][0]["flop_per_second_interval"]),
     ):
         assert (interval["low"], interval["high"]) == pytest.approx((number, 2 * number))
         assert interval["cause"] == CAUSE
-    assert chart["most"]["bound_by"] == "Mem"
+    assert shown["most"]["bound_by"] == "Mem"
 
 
 @pytest.mark.parametrize(("kernel", "cores"), [("triad.c", 1), ("sum.c", 2)])
@@ -57,13 +61,13 @@ def test_an_application_driven_chart_tells_the_interval():
     assert "few-cores-bandwidth" in codes(body["notes"])
 
 
-def test_pictures_of_rooflines_shade_what_the_roof_may_be():
-    figure = km.roofline_chart("triad.c", GUEST).plot()
+def test_pictures_of_rooflines_shade_what_the_roof_may_be(chart):
+    figure = chart.plot()
     (axes,) = figure.axes
     shown = [collection.get_label() for collection in axes.collections]
     assert "interval" in shown and "interval of the point" in shown
     assert any(text.get_text() == "Mem 31.53 GB/s (31.53 to 63.07)" for text in axes.texts)
-    drawn = km.roofline_chart("triad.c", GUEST).drawing()
+    drawn = chart.drawing()
     assert "Mem: 31.53 GB/s (31.53 to 63.07)" in drawn and ": the most that the roof may be" in drawn
 
 

@@ -134,7 +134,7 @@ def applicable(machine: str, path: str) -> bool:
     return measured if path == "memory.bandwidth" else not measured or path != "L3Mem.width"
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(KERNELS, RATES, st.sampled_from([1, 3, 8]), st.floats(0.2, 4), st.floats(1.01, 3))
 def test_runtime_never_rises_with_a_bandwidth(runs, kernel, path, cores, low, more) -> None:
     path = path if applicable(kernel[1], path) else "L2L3.width"
@@ -143,14 +143,14 @@ def test_runtime_never_rises_with_a_bandwidth(runs, kernel, path, cores, low, mo
     assert ratio_of(slow, fast) <= 1 + 1e-9
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(KERNELS, st.sampled_from(["L1L2", "L2L3", "L3Mem"]), st.floats(0, 5), st.floats(0, 5))
 def test_runtime_never_falls_with_a_penalty(runs, kernel, path, low, more) -> None:
     low, high = (f"{path}.penalty_load={value} cy/CL" for value in (low, low + more))
     assert ratio_of(case(runs, *kernel, 1, low), case(runs, *kernel, 1, high)) >= 1 - 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(KERNELS, st.sampled_from(["clock", "L1L2.width", "L2L3.width", "memory.bandwidth"]), st.floats(0.5, 3))
 def test_elasticities_of_rates_lie_between_minus_one_and_zero(runs, kernel, path, factor) -> None:
     ratio = ratio_of(case(runs, *kernel, 1), case(runs, *kernel, 1, f"{path}=x{factor}"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 from traffic_reference import LINE, Cache, toy_machine
@@ -65,7 +66,8 @@ CASES: dict[str, tuple[Callable[[int, int], list[Touch]], float]] = {
 }
 
 
-def lines(touched: Callable[[int, int], list[Touch]], sizes: tuple[int, ...]) -> Iterator[tuple[float, float]]:
+@cache
+def lines(touched: Callable[[int, int], list[Touch]], sizes: tuple[int, ...]) -> tuple[tuple[float, float], ...]:
     """Lines that each path loads and stores in an iteration, of the second sweep."""
     caches: list[Cache] = []
     for size in reversed(sizes):
@@ -77,12 +79,11 @@ def lines(touched: Callable[[int, int], list[Touch]], sizes: tuple[int, ...]) ->
         for array, element in touched(j, i)
     ]
     for _ in range(2):
-        for cache in caches:
-            cache.loads = cache.stores = 0
+        for level in caches:
+            level.loads = level.stores = 0
         for address, modify in trace:
             caches[0].access(address // LINE, modify)
-    for cache in caches:
-        yield cache.loads / (M * N), cache.stores / (M * N)
+    return tuple((level.loads / (M * N), level.stores / (M * N)) for level in caches)
 
 
 @pytest.mark.parametrize("by", [layer_conditions, simulate])

@@ -101,7 +101,7 @@ def test_modified_lines_of_few_sets_may_leave_twice_to_a_victim_cache(
     """Along planes of 128 KiB all lines fall into one set of L1 and of L2, which lose them long before their reuse."""
     text = (
         "double a[32][64][256], b[32][64][256];\n"
-        "for (int i = 0; i < 256; ++i) for (int j = 0; j < 64; ++j) for (int k = 0; k < 32; ++k)\n"
+        "for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) for (int k = 0; k < 32; ++k)\n"
         "  b[k][j][i] += 2.0 * a[k][j][i];\n"
     )
     default, simulated = answers(tmp_path, text, machine)

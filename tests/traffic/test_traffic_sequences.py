@@ -111,7 +111,7 @@ def test_nests_of_a_time_loop_do_not_find_what_the_others_have_displaced(tmp_pat
 def test_a_row_that_the_nest_before_has_loaded_is_found_in_the_first_cache(tmp_path: Path) -> None:
     file = tmp_path / "f.c"
     file.write_text(
-        "#define N 1000\nvoid f(double a[N][N], double *restrict x, double *restrict y, double *restrict s) {\n"
+        "#define N 600\nvoid f(double a[N][N], double *restrict x, double *restrict y, double *restrict s) {\n"
         " for (int i = 0; i < N; ++i) {\n  for (int j = 0; j < N; ++j) s[i] += a[i][j] * x[j];\n"
         "  for (int j = 0; j < N; ++j) y[j] += a[i][j] * s[i];\n }\n}\n"
     )

@@ -41,9 +41,9 @@ from kernmodel.incore.tables.core_parameters import (
     front_end_kind,
 )
 from kernmodel.isa import ROWS_ENDING, at_vectors, split_rows, split_vectors, with_rows
-from kernmodel.limits import YAML_BYTES
+from kernmodel.limits import YAML_BYTES, remembered
 from kernmodel.patterns import pattern
-from kernmodel.schema.document import FileKind, read_document
+from kernmodel.schema.document import Document, FileKind, document_in, read_document, read_text
 from kernmodel.schema.fields import Choice, Field, FieldReader, Problem, Quantity, Table, Values, names, suggest, text
 from kernmodel.schema.fields import items as list_items
 from kernmodel.user_files import read_file
@@ -188,7 +188,13 @@ def read_parameters(path: Path) -> Parameters:
         InstructionTableError: the first of its problems by line: no YAML, a key that is missing or unknown, a value of
             another type or out of range, a figure without source, figures that contradict one another.
     """
-    parameters, problems = check_parameters(path)
+    return _described(path, path.parent.absolute(), *read_text(path, PARAMETER_FILE))
+
+
+@remembered  # every question about a kernel asks for those of its machine
+def _described(path: Path, folder: Path, text: str, digest: str) -> Parameters:
+    """The parameters that the text of a file in this folder describes."""
+    parameters, problems = _checked(document_in(path, PARAMETER_FILE, text, digest), folder)
     if parameters is None:
         raise problems[0].error()
     return parameters
@@ -200,7 +206,11 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
     Raises:
         InstructionTableError: no YAML.
     """
-    document = read_document(path, PARAMETER_FILE)
+    return _checked(read_document(path, PARAMETER_FILE), path.parent.absolute())
+
+
+def _checked(document: Document, folder: Path) -> tuple[Parameters | None, tuple[Problem, ...]]:
+    """The same for the document of a file in this folder."""
     reading = FieldReader(document.file, PARAMETER_FILE)
     content = reading.fields(reading.entries(document.root, ""), "", _IDENTITY)
     if "figures" in content and "front_end" in content:
@@ -209,7 +219,7 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
         return None, tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
     groups = _groups(content["front_end"])
     values, sources = content["values"], content["figure sources"]
-    table = content["table"] if path.parent == _DATA else str(path.parent.absolute() / content["table"])
+    table = content["table"] if folder == _DATA else str(folder / content["table"])
     return Parameters(
         **{key: content[key] for key in ("name", "title", "isa", "ports", "aliases", "vector_bits")},
         table=table,
