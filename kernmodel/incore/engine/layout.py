@@ -360,8 +360,8 @@ class Access(NamedTuple):
     Attributes:
         instruction: its number.
         load_low, load_high, store_low, store_high: of 64 passes, as bits, those in which its loads, and its stores,
-            keep their data path for a cycle longer since they cross lines. more_low, more_high: those in which its loads
-            keep it for one more.
+            keep their data path for a cycle longer since they cross lines. more_low, more_high: those in which its
+            loads keep it for one more.
         single: whether its stores take the first of their ports only.
         place, stride, size: of its load, where it begins in the first pass, modulo a line, by how much it moves per
             pass, and its bytes; 0 bytes where that is not known or does not matter.
