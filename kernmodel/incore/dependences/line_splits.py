@@ -186,9 +186,10 @@ class Lines(NamedTuple):
     Attributes:
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer, 0 for none. half_lines: one in
-            so many loads of half a line goes to all its pipes, or keeps its own (`in_turn`); halves_together: but where a
-            pass has no more of them than this, which start in one cycle. whole_across, half_across: of loads of a whole line, and
-            of half a line, that cross lines, so many of so many keep their pipe one cycle more; empty for none.
+            so many loads of half a line goes to all its pipes, with `in_turn` keeps its own, 0 for none;
+            halves_together: but where a pass has no more of them than this, which start in one cycle.
+        whole_across, half_across: of loads of a whole line, and of half a line, that cross lines, so many of so many
+            keep their pipe one cycle more; empty for none.
         in_turn: whether a load across lines keeps its own pipe a cycle longer, in place of all its pipes for one.
         halved: whether accesses of `line_bytes` are two, each of which must not cross its multiples; these are then of
             halves of cache lines.
