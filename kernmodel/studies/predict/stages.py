@@ -36,7 +36,7 @@ from kernmodel.studies.predict.machine_check import core_parameters, left_out_no
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
-from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_method
+from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_key, traffic_method
 from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
@@ -803,12 +803,6 @@ def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
 def _core_key(machine: Machine) -> Hashable:
     core = machine.core
     return core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports
-
-
-def traffic_key(machine: Machine) -> Hashable:
-    """What of a machine its traffic depends on."""
-    paths = tuple((path.name, path.inner, path.outer) for path in machine.paths)
-    return machine.name, machine.file, machine.line_bytes, machine.topology, machine.levels, paths, machine.stores
 
 
 def method_key(kernel: KernelRequest) -> tuple[Hashable, ...]:

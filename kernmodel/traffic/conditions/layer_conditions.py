@@ -189,13 +189,19 @@ def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
     return with_neighbours(analysis)
 
 
-def stands_for(whole: FoundReuse, part: FoundReuse, machine: Machine, cores: int, safety: float) -> bool:
-    """Whether a nest has the same misses as a part of it, in caches that so many cores share: what each reuse needs is
-    the same, or several times what any cache has."""
+Volumes = Mapping[tuple[str, ...], float]
+
+
+def needs_of(reuse: FoundReuse) -> Volumes:
+    """The bytes that each reuse needs of what occupies the caches, whatever caches there are (`volumes_of`)."""
+    return volumes_of(_read(reuse))
+
+
+def stands_for(whole: Volumes, part: Volumes, machine: Machine, cores: int, safety: float) -> bool:
+    """Whether a nest has the same misses as a part of it, in caches that so many cores share: what each reuse needs
+    (`needs_of`) is the same, or several times what any cache has."""
     far = _FAR * max((room.capacity for room in rooms(machine, cores, safety)), default=0.0)
-    mine, other = (
-        {reuse: min(needed, far) for reuse, needed in volumes_of(_read(each)).items()} for each in (whole, part)
-    )
+    mine, other = ({reuse: min(needed, far) for reuse, needed in each.items()} for each in (whole, part))
     return mine == other
 
 
