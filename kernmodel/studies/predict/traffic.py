@@ -44,7 +44,7 @@ class TrafficMethod:
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
         needs: what that needs of caches.
         parts: those of the nest that were asked for last; inner: its traffic where it stands for them, by layer
-            conditions.
+            conditions; simulated: what crosses the paths out of its inner caches, as far as that was asked for.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
         unblocked: the nest before it was blocked, None: it was not.
@@ -58,6 +58,7 @@ class TrafficMethod:
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
+    simulated: Memo[tuple[PathTraffic, ...]] = field(default_factory=lambda: Memo(_SOME))
     part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
     unblocked: LoopNest | None = None
@@ -261,7 +262,9 @@ class TrafficMethod:
             return self._beside_neighbours(symbolic, symbolic, stores)
         from kernmodel.traffic.comparison.evidence import decide
 
-        return self._beside_neighbours(decide(symbolic, sized, self.machine, lanes), symbolic, stores)
+        same = tuple(sizes.items()), stores
+        known = decide(symbolic, sized, self.machine, lanes, lambda key, make: self.simulated.get((same, key), make))
+        return self._beside_neighbours(known, symbolic, stores)
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
