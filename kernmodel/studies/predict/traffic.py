@@ -179,7 +179,8 @@ class TrafficMethod:
 
         def conditions(method: TrafficMethod) -> Traffic:
             reuse = method._reuse(sizes, traffic.stores)
-            moved = on_machines(traffic, *reuse, caches.machines, neighbours=method.has_neighbours)
+            neighbours = method.has_neighbours
+            moved = on_machines(traffic, *reuse, caches.machines, neighbours=neighbours, explained=False)
             return mean_traffic(traffic, moved, self.machine, caches.cause)
 
         same = traffic.stores, traffic.cores, traffic.safety
@@ -352,7 +353,7 @@ class TrafficMethod:
         from kernmodel.traffic.part_ends import with_ends
 
         reuse = self._reuse(alone.sizes, stores)
-        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True)
+        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True, explained=False)
         return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
 
     def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
