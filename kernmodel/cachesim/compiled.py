@@ -213,7 +213,7 @@ class _Walk:
 
 
 def _words(values: list[int]) -> ctypes.Array[ctypes.c_int64]:
-    return (ctypes.c_int64 * len(values))(*values)
+    return (ctypes.c_int64 * len(values)).from_buffer(array("q", values))
 
 
 def _array(view: memoryview, item: type[ctypes.c_uint64] | type[ctypes.c_uint8]) -> object:

@@ -139,7 +139,8 @@ def check_program(program: Program) -> None:
         InputError: numbers beyond 60 bits, or more than 15 loops.
     """
     for loop in program.loops:
-        if loop.step == 0 or not all(bound.groups and all(bound.groups) for bound in (loop.start, loop.stop)):
+        first, last = loop.start.groups, loop.stop.groups
+        if not (loop.step and first and all(first) and last and all(last)):
             raise ValueError("a loop of the program has no step or no bound")
     for reference in program.references:
         if not 0 <= reference.depth <= len(program.loops) or reference.size_bytes < 1:
@@ -148,7 +149,7 @@ def check_program(program: Program) -> None:
             if each.extent < 1 or each.width < 0 or each.positions < 0 or _has_no_values(each):
                 raise ValueError("an indirection of the program has no values")
     forms = list(_forms(program))
-    if any(len(form.coefficients) != len(program.loops) for form in forms):
+    if {len(form.coefficients) for form in forms} - {len(program.loops)}:
         raise ValueError("a form of the program has not one coefficient per loop")
     if len(program.loops) > _MOST_LOOPS:
         raise InputError(f"{len(program.loops)} loops", where="the program", todo=f"at most {_MOST_LOOPS} are possible")
