@@ -6,7 +6,7 @@ import ctypes
 import time
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -14,13 +14,10 @@ from kernmodel.cachesim.model import (
     MEMORY,
     POLICIES,
     Counters,
-    Form,
     Hierarchy,
-    Indirection,
     LevelCounters,
     Position,
     Program,
-    ProgramBound,
 )
 from kernmodel.cachesim.programs import (
     KINDS,
@@ -168,7 +165,7 @@ class _Walk:
         self.program = program
         self._library = _required()
         tables = array("q")
-        words = list(_program_words(program, engine.last_address, tables))
+        words = _program_words(program, engine.last_address, tables)
         table = (ctypes.c_int64 * len(tables)).from_buffer(tables) if tables else None
         self._handle = self._library.km_walk_new(engine.handle, _words(words), len(words), table, len(tables))
         if not self._handle:
@@ -216,7 +213,7 @@ class _Walk:
 
 
 def _words(values: list[int]) -> ctypes.Array[ctypes.c_int64]:
-    return (ctypes.c_int64 * len(values))(*values)
+    return (ctypes.c_int64 * len(values)).from_buffer(array("q", values))
 
 
 def _array(view: memoryview, item: type[ctypes.c_uint64] | type[ctypes.c_uint8]) -> object:
@@ -241,44 +238,28 @@ def _level_words(hierarchy: Hierarchy) -> list[int]:
     return words
 
 
-def _program_words(program: Program, last_address: int, tables: array[int]) -> Iterator[int]:
+def _program_words(program: Program, last_address: int, tables: array[int]) -> list[int]:
     """A program in numbers, in the order of `km_walk_new` in the C code; tables are appended to `tables`."""
-    yield len(program.loops)
-    yield len(program.references)
-    yield sum(len(reference.indirections) for reference in program.references)
-    yield ctypes.c_int64(last_address).value
+    indirections = sum(len(reference.indirections) for reference in program.references)
+    words = [len(program.loops), len(program.references), indirections, ctypes.c_int64(last_address).value]
     for loop in program.loops:
-        yield loop.step
-        yield from _bound_words(loop.start)
-        yield from _bound_words(loop.stop)
+        words.append(loop.step)
+        for bound in (loop.start, loop.stop):
+            words += (bound.pick == "min", len(bound.groups))
+            for group in bound.groups:
+                words.append(len(group))
+                for form in group:
+                    words += (form.constant, *form.coefficients)
     for reference in program.references:
-        yield from (KINDS[reference.kind], reference.size_bytes, reference.depth, reference.place == "after")
-        yield len(reference.indirections)
-        yield from _form_words(reference.address)
+        address = reference.address
+        words += (KINDS[reference.kind], reference.size_bytes, reference.depth, reference.place == "after")
+        words += (len(reference.indirections), address.constant, *address.coefficients)
         for each in reference.indirections:
-            yield from _indirection_words(each, tables)
-
-
-def _form_words(form: Form) -> Iterator[int]:
-    yield form.constant
-    yield from form.coefficients
-
-
-def _bound_words(bound: ProgramBound) -> Iterator[int]:
-    yield bound.pick == "min"
-    yield len(bound.groups)
-    for group in bound.groups:
-        yield len(group)
-        for form in group:
-            yield from _form_words(form)
-
-
-def _indirection_words(each: Indirection, tables: array[int]) -> Iterator[int]:
-    yield from (_INDIRECT_KINDS[each.kind], each.scale, each.extent, each.width, each.positions)
-    yield from (ctypes.c_int64(seeded(each.seed)).value, len(tables), len(each.table))
-    yield from indirect_range(each)
-    yield from _form_words(each.position)
-    tables.extend(each.table)
+            words += (_INDIRECT_KINDS[each.kind], each.scale, each.extent, each.width, each.positions)
+            words += (ctypes.c_int64(seeded(each.seed)).value, len(tables), len(each.table), *indirect_range(each))
+            words += (each.position.constant, *each.position.coefficients)
+            tables.extend(each.table)
+    return words
 
 
 def _level_counters(

@@ -131,6 +131,17 @@ class Simulator:
             if iterations is None or done == iterations:
                 return Progress(done, sweeps, None)
 
+    def touch(self, program: Program) -> int:
+        """Execute one sweep over a program, which may have no iteration; how many inner iterations it has.
+
+        Raises:
+            InputError: an address that leaves 64 bits.
+        """
+        check_program(program)
+        self._backend.reserve(len(program.references))
+        executed, _ = self._backend.sweep(with_a_loop(program), None, None)
+        return executed
+
     def counters(self) -> Counters:
         """What was counted since the start or the last `reset_counters`.
 

@@ -6,7 +6,8 @@ pure Python engine; the compiled one has its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import mul
 from typing import Literal
 
 from kernmodel.cachesim.model import (
@@ -52,7 +53,8 @@ def seeded(seed: int) -> int:
 
 def form_value(form: Form, values: Sequence[int]) -> int:
     """constant + Σ coefficient × value, over the loops that have a value."""
-    return form.constant + sum(c * v for c, v in zip(form.coefficients, values, strict=False))
+    moved: Iterable[int] = map(mul, form.coefficients, values)
+    return sum(moved, form.constant)
 
 
 def bound_value(bound: ProgramBound, values: Sequence[int]) -> int:
@@ -62,7 +64,7 @@ def bound_value(bound: ProgramBound, values: Sequence[int]) -> int:
         InputError: it needs more than 64 bits.
     """
     outer, inner = (min, max) if bound.pick == "min" else (max, min)
-    value = outer(inner(form_value(form, values) for form in group) for group in bound.groups)
+    value = outer([inner([form_value(form, values) for form in group]) for group in bound.groups])
     if not -_LARGEST <= value <= _LARGEST:
         raise loop_overflow()
     return value
@@ -137,7 +139,8 @@ def check_program(program: Program) -> None:
         InputError: numbers beyond 60 bits, or more than 15 loops.
     """
     for loop in program.loops:
-        if loop.step == 0 or not all(bound.groups and all(bound.groups) for bound in (loop.start, loop.stop)):
+        first, last = loop.start.groups, loop.stop.groups
+        if not (loop.step and first and all(first) and last and all(last)):
             raise ValueError("a loop of the program has no step or no bound")
     for reference in program.references:
         if not 0 <= reference.depth <= len(program.loops) or reference.size_bytes < 1:
@@ -146,11 +149,12 @@ def check_program(program: Program) -> None:
             if each.extent < 1 or each.width < 0 or each.positions < 0 or _has_no_values(each):
                 raise ValueError("an indirection of the program has no values")
     forms = list(_forms(program))
-    if any(len(form.coefficients) != len(program.loops) for form in forms):
+    if {len(form.coefficients) for form in forms} - {len(program.loops)}:
         raise ValueError("a form of the program has not one coefficient per loop")
     if len(program.loops) > _MOST_LOOPS:
         raise InputError(f"{len(program.loops)} loops", where="the program", todo=f"at most {_MOST_LOOPS} are possible")
-    if any(abs(number) > _LARGEST_NUMBER for number in _numbers(program, forms)):
+    numbers = _numbers(program, forms)
+    if numbers and (max(numbers) > _LARGEST_NUMBER or -min(numbers) > _LARGEST_NUMBER):
         raise loop_overflow()
 
 
@@ -168,16 +172,16 @@ def _forms(program: Program) -> Iterator[Form]:
         yield from (each.position for each in reference.indirections)
 
 
-def _numbers(program: Program, forms: list[Form]) -> Iterator[int]:
+def _numbers(program: Program, forms: list[Form]) -> list[int]:
     """The numbers of a program that are computed with."""
+    numbers = [loop.step for loop in program.loops]
     for form in forms:
-        yield form.constant
-        yield from form.coefficients
-    yield from (loop.step for loop in program.loops)
+        numbers += (form.constant, *form.coefficients)
     for reference in program.references:
-        yield reference.size_bytes
+        numbers.append(reference.size_bytes)
         for each in reference.indirections:
-            yield from (each.scale, each.extent, each.width, each.positions, *each.table)
+            numbers += (each.scale, each.extent, each.width, each.positions, *each.table)
+    return numbers
 
 
 def with_a_loop(program: Program) -> Program:

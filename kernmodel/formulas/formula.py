@@ -97,7 +97,8 @@ class Formula:
     `fraction` in `kernmodel.formulas.division` cancels.
     """
 
-    __slots__ = ("terms",)
+    __slots__ = ("_hash", "terms")
+    _hash: int
     terms: Terms
 
     def __init__(self, terms: Terms) -> None:
@@ -111,7 +112,14 @@ class Formula:
         return self.is_constant and self.number == other if isinstance(other, _NUMBERS) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.number) if self.is_constant else hash(frozenset(self.terms.items()))
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self.number) if self.is_constant else hash(frozenset(self.terms.items()))
+            return self._hash
+
+    def __reduce__(self) -> tuple[type[Formula], tuple[Terms]]:
+        return Formula, (self.terms,)  # hashes of names are those of one process
 
     def __bool__(self) -> bool:
         return bool(self.terms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Note
 from kernmodel.machine.cores import SPREAD, Spread, check_cores
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.predict.division import divided, division_notes, scale_divided, spread_of, working_cores
+from kernmodel.studies.predict.division import (
+    divided,
+    division_notes,
+    extent,
+    scale_divided,
+    spread_of,
+    working_cores,
+)
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
@@ -166,14 +173,24 @@ def scaling(
     def at(active: int, parts: int) -> Point:
         return Point(replace(kernel, cores=active, parts=parts), code)
 
-    exact = cache(lambda active, parts: known.answer(at(active, parts)))
-    nest, sizes = exact(1, 1).nest, exact(1, 1).sizes
+    single = known.answer(at(1, 1))
+    nest, sizes = single.nest, single.sizes
+    alike: dict[Hashable, int] = {}
+    # numbers of cores whose parts are the same share one answer
+    fewest = cache(lambda parts: alike.setdefault(extent(nest, kernel.spread, sizes, parts), parts))
+    asked_at = cache(lambda active, parts: single if parts == 1 else known.answer(at(active, parts)))
     spread, domain = spread_of(nest, kernel.spread), machine.topology.cores_per_numa_domain
     working = [working_cores(divided(nest, kernel.spread, sizes, count), count) for count in counts]
-    places = [(active, count) for count in working for active in spread.by_domain(machine, count)]
-    places += [(active, active) for active in range(1, domain + 1)]
+    places = [(active, fewest(count)) for count in working for active in spread.by_domain(machine, count)]
+    places += [(active, fewest(active)) for active in range(1, domain + 1)]
     chosen = _representatives(list(dict.fromkeys(places)), cache(lambda *place: known.undoubted_traffic(at(*place))))
-    answer_at = cache(lambda *place: exact(*chosen[place]))
+
+    def exact(active: int, parts: int) -> EcmAnswer:
+        return asked_at(active, fewest(parts))
+
+    def answer_at(active: int, parts: int) -> EcmAnswer:
+        return asked_at(*chosen[active, fewest(parts)])
+
     rows = tuple(_rows(answer_at, exact, counts, kernel.spread))
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
     parts = [working_cores(row.division, row.point.cores) for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -22,10 +22,10 @@ def part_of(nest: LoopNest, sizes: Mapping[str, int], threads: int, parallel: Pa
     Returns:
         None where the bounds of the divided loop depend on loops around it, so that no part stands for all.
     """
-    if not is_divisible(nest, parallel):
-        return None
     first, count = _chosen(nest, parallel)
     chosen = nest.loops[first : first + count]
+    if not _stand_alone(nest, chosen):
+        return None
     trips = [len(loop.values({})) for loop in numeric_loops(chosen, sizes)]
     most = -(-prod(trips) // threads) if parallel is None else round(division(nest, parallel, sizes, threads).most)
     shares: list[int] = []
@@ -51,8 +51,12 @@ def part_of(nest: LoopNest, sizes: Mapping[str, int], threads: int, parallel: Pa
 def is_divisible(nest: LoopNest, parallel: Parallel | None) -> bool:
     """Whether the bounds of the divided loops depend on no other loop."""
     first, count = _chosen(nest, parallel)
+    return _stand_alone(nest, nest.loops[first : first + count])
+
+
+def _stand_alone(nest: LoopNest, chosen: Sequence[Loop]) -> bool:
     variables = {loop.variable for loop in nest.loops}
-    return not any(variables & loop.bounded_by for loop in nest.loops[first : first + count])
+    return not any(variables & loop.bounded_by for loop in chosen)
 
 
 def _chosen(nest: LoopNest, parallel: Parallel | None) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,15 @@ def part_of_core(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], parts
     if spread_of(nest, spread).schedule == "dynamic":
         return None
     return part_of(nest, sizes, parts, parallel_at(nest, spread))
+
+
+def extent(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], parts: int) -> Hashable:
+    """Which iterations one of so many cores executes: equal for numbers of cores whose parts are the same."""
+    part = part_of_core(nest, spread, sizes, parts)
+    if part is None or part is nest:
+        return part is None
+    cut = (loop for loop in part.loops if loop.variable in part.divided)
+    return tuple((loop.variable, loop.start.value(sizes), loop.stop.value(sizes)) for loop in cut)
 
 
 def scale_divided(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
@@ -36,7 +36,7 @@ from kernmodel.studies.predict.machine_check import core_parameters, left_out_no
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
-from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_method
+from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_key, traffic_method
 from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
@@ -452,21 +452,29 @@ class Stages:
 
         Points whose rows begin alike in cache lines share it, and the analyses of the core with it.
         """
-        from kernmodel.studies.predict.arrays import array_places
-        from kernmodel.studies.predict.page_places import page_starts
-        from kernmodel.studies.predict.row_starts import at_sizes
-
         machine, request = case.method.machine, case.point.code
         parameters, _ = self._core(machine)
         if request.port_model == "even" or not (request.given_places or costs_of_lines(parameters)):
             return _Layout(None)
         if request.classic and not request.given_places:
             return _Layout(None)
+        asked = parameters.name, request.port_model, request.align, request.data_align, request.array_offsets
+        # cores and their parts make no difference
+        key = code.key, case.key, machine.line_bytes, asked
+        return self._layouts.get(key, lambda: self._layout_of_rows(case, code, asked))
+
+    def _layout_of_rows(self, case: _Case, code: Code, asked: Hashable) -> _Layout:
+        """The layout where that makes a difference, which points share whose rows begin alike in cache lines."""
+        from kernmodel.studies.predict.arrays import array_places
+        from kernmodel.studies.predict.page_places import page_starts
+        from kernmodel.studies.predict.row_starts import at_sizes
+
+        machine, request = case.method.machine, case.point.code
+        parameters, _ = self._core(machine)
         offsets, nest, line = dict(request.array_offsets), case.method.nest, machine.line_bytes
         matched = self._matched(case, code)
         loop = replace(code.loop, streams=at_sizes(code.loop, matched, nest, case.sizes)) if matched else code.loop
         in_page = page_starts(loop, nest, case.sizes) if parameters.loads.aliased_stores and not offsets else {}
-        asked = parameters.name, request.port_model, request.align, request.data_align, request.array_offsets
         key = code.key, line, asked, tuple(in_page.items()), _within_lines(loop, line)
 
         def find() -> _Layout:
@@ -634,10 +642,15 @@ class Stages:
         stores, told = _stores_of(loop, method)
         predictions: dict[Hashable, EcmPrediction] = {}
         classic, parts = case.point.code.classic, case.point.kernel.parts or cores
-        own, ends = self._of_core(case, stores, cores, parts)
-        traffic, on_parts = self._moved(own, loop, stores, cores), dict.fromkeys(ends)
+        on_parts: dict[Note, None] = {}
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
+
+        @cache
+        def moved_at(active: int, parts: int) -> Traffic:
+            part, ends = self._of_core(case, stores, active, parts)
+            on_parts.update(dict.fromkeys(ends))
+            return self._moved(part, loop, stores, active)
 
         def predicted(
             active: int, parts: int, place: Places | None = layout.taken, address: int | None = None
@@ -645,9 +658,7 @@ class Stages:
             made = self._incore(code, machine, case.point.code, place, address)
             key = active, parts, place and _key(place), made.offset
             if key not in predictions:
-                part, ends = self._of_core(case, stores, active, parts)
-                on_parts.update(dict.fromkeys(ends))
-                known = self._moved(part, loop, stores, active)
+                known = moved_at(active, parts)
                 outside, calls, _ = self._beside(case, code, made, traffic)
                 held = 0.0 if classic else self._held(case, code, made, known, place)
                 predictions[key] = predict(
@@ -655,6 +666,7 @@ class Stages:
                 )
             return predictions[key]
 
+        traffic = moved_at(cores, parts)
         interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores, parts))
         prediction = replace(predicted(cores, parts), cycles_interval=interval)
         _, calls, unsure = self._beside(case, code, incore, traffic)
@@ -803,12 +815,6 @@ def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
 def _core_key(machine: Machine) -> Hashable:
     core = machine.core
     return core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports
-
-
-def traffic_key(machine: Machine) -> Hashable:
-    """What of a machine its traffic depends on."""
-    paths = tuple((path.name, path.inner, path.outer) for path in machine.paths)
-    return machine.name, machine.file, machine.line_bytes, machine.topology, machine.levels, paths, machine.stores
 
 
 def method_key(kernel: KernelRequest) -> tuple[Hashable, ...]:

@@ -5,7 +5,7 @@ Everything that asks for traffic goes through `TrafficMethod.traffic`; the simul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ _FEW, _SOME = 4, 64
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.together import Together
-    from kernmodel.traffic.conditions.layer_conditions import FoundReuse
+    from kernmodel.traffic.conditions.layer_conditions import FoundReuse, Volumes
     from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import PathTraffic, Traffic
@@ -42,7 +42,9 @@ class TrafficMethod:
     Attributes:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
-        parts: those of the nest that were asked for last.
+        needs: what that needs of caches.
+        parts: those of the nest that were asked for last; inner: its traffic where it stands for them, by layer
+            conditions; simulated: what crosses the paths out of its inner caches, as far as that was asked for.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
         unblocked: the nest before it was blocked, None: it was not.
@@ -53,7 +55,10 @@ class TrafficMethod:
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
     reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
+    needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
+    inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
+    simulated: Memo[tuple[PathTraffic, ...]] = field(default_factory=lambda: Memo(_SOME))
     part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
     unblocked: LoopNest | None = None
@@ -113,21 +118,25 @@ class TrafficMethod:
     def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
         """Whether the nest is known to have the traffic of a part of it, but for its ends."""
         from kernmodel.traffic.comparison.agreement import TOLERANCE
-        from kernmodel.traffic.comparison.doubts import boundary_share
         from kernmodel.traffic.conditions.layer_conditions import stands_for
-        from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
         try:
-            whole, reuse = self._reuse(sizes, stores)
-            divided, reuse_of_part = part._reuse(sizes, stores)
+            (whole, ends), (divided, ends_of_part) = (one._needs(sizes, stores) for one in (self, part))
         except UnsupportedKernelError:
             return False
-        if not stands_for(reuse, reuse_of_part, self.machine, cores, self.request.safety):
-            return False
-        ends, ends_of_part = (
-            boundary_share(working_set_of_streams(one), self.machine.line_bytes) for one in (whole, divided)
-        )
-        return ends_of_part - ends <= TOLERANCE
+        return stands_for(whole, divided, self.machine, cores, self.request.safety) and ends_of_part - ends <= TOLERANCE
+
+    def _needs(self, sizes: Mapping[str, int], stores: StoreMode) -> tuple[Volumes, float]:
+        """What each reuse needs, and the share of lines at the ends of loops."""
+        from kernmodel.traffic.comparison.doubts import boundary_share
+        from kernmodel.traffic.conditions.layer_conditions import needs_of
+        from kernmodel.traffic.simulation.working_set import working_set_of_streams
+
+        def find() -> tuple[Volumes, float]:
+            nest, reuse = self._reuse(sizes, stores)
+            return needs_of(reuse), boundary_share(working_set_of_streams(nest), self.machine.line_bytes)
+
+        return self.needs.get((tuple(sizes.items()), self.machine.line_bytes, stores == "nt"), find)
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
@@ -167,16 +176,17 @@ class TrafficMethod:
 
         caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if placed else None
         caches = caches or GradualCaches((self.machine,), PLACES)
-        part, inside = (
-            mean_traffic(
-                traffic,
-                on_machines(traffic, *reuse, caches.machines, neighbours=self.part.has_neighbours),
-                self.machine,
-                caches.cause,
-            )
-            for reuse in (method._reuse(sizes, traffic.stores) for method in (self.part, self._whole()))
-        )
-        return with_ends(traffic, part, inside, self.machine)
+
+        def conditions(method: TrafficMethod) -> Traffic:
+            reuse = method._reuse(sizes, traffic.stores)
+            neighbours = method.has_neighbours
+            moved = on_machines(traffic, *reuse, caches.machines, neighbours=neighbours, explained=False)
+            return mean_traffic(traffic, moved, self.machine, caches.cause)
+
+        same = traffic.stores, traffic.cores, traffic.safety
+        key = tuple(sizes.items()), *same, *map(traffic_key, caches.machines)
+        inside = self.inner.get(key, lambda: conditions(self._whole()))
+        return with_ends(traffic, conditions(self.part), inside, self.machine)
 
     def placed(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic of caches that lose their lines little by little (`traffic.gradual`); as it is found where it was
@@ -253,7 +263,9 @@ class TrafficMethod:
             return self._beside_neighbours(symbolic, symbolic, stores)
         from kernmodel.traffic.comparison.evidence import decide
 
-        return self._beside_neighbours(decide(symbolic, sized, self.machine, lanes), symbolic, stores)
+        same = tuple(sizes.items()), stores
+        known = decide(symbolic, sized, self.machine, lanes, lambda key, make: self.simulated.get((same, key), make))
+        return self._beside_neighbours(known, symbolic, stores)
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
@@ -341,7 +353,7 @@ class TrafficMethod:
         from kernmodel.traffic.part_ends import with_ends
 
         reuse = self._reuse(alone.sizes, stores)
-        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True)
+        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True, explained=False)
         return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
 
     def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
@@ -364,6 +376,12 @@ class TrafficMethod:
             text = "the safety factor is one of layer conditions; the simulated caches have their whole size"
             notes.append(Note("safety-unused", text, "assumption"))
         return replace(traffic, notes=(*notes, *traffic.notes))
+
+
+def traffic_key(machine: Machine) -> Hashable:
+    """What of a machine its traffic depends on."""
+    paths = tuple((path.name, path.inner, path.outer) for path in machine.paths)
+    return machine.name, machine.file, machine.line_bytes, machine.topology, machine.levels, paths, machine.stores
 
 
 def is_simulated(request: KernelRequest) -> bool:

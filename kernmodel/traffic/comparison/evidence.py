@@ -26,6 +26,7 @@ from kernmodel.traffic.simulation.working_set import working_set_of_streams
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
+    from kernmodel.traffic.simulation.layout_intervals import Remember
     from kernmodel.traffic.simulation.steady_state import Effort
     from kernmodel.traffic.simulation.work import Work
 
@@ -37,7 +38,9 @@ _REFUTED = frozenset({"several-index-patterns"})
 """Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
 
 
-def decide(symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1) -> Traffic:
+def decide(
+    symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1, remember: Remember | None = None
+) -> Traffic:
     """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
 
     Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
@@ -47,20 +50,21 @@ def decide(symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1
         symbolic: the traffic by layer conditions.
         sized, machine: what it is about.
         lanes: iterations of which each access touches the elements at once (`SimulationOptions.lanes`).
+        remember: what was simulated of the same nest with the same sizes and stores (`layout_intervals.Remember`).
     """
     options = SimulationOptions(lanes=lanes)
     hierarchy = hierarchy_of(machine, symbolic.cores, options)
     if not sized.streams:
         return symbolic
     working_set = working_set_of_streams(sized)
-    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy, options)
+    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy, options, remember)
     standing = _standing(case, doubts(symbolic, working_set, hierarchy))
     judged = judge_layouts(working_set, hierarchy, options)
     if not judged.others:
         return standing
-    from kernmodel.traffic.simulation.layout_intervals import with_layouts
+    from kernmodel.traffic.simulation.layout_intervals import at_once, with_layouts
 
-    return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend)
+    return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend, remember or at_once)
 
 
 def is_doubted(symbolic: Traffic, sized: SizedNest, machine: Machine) -> bool:
@@ -81,6 +85,7 @@ class _Case:
     machine: Machine
     hierarchy: Hierarchy
     options: SimulationOptions
+    remember: Remember | None
 
     @cached_property
     def work(self) -> Work:
@@ -133,11 +138,12 @@ class _Case:
         beyond = self.machine.levels[depth:]
         if not beyond or (beyond[0].filled_by == "victims" and not beyond[0].clean_victims):
             return False
-        from kernmodel.traffic.simulation.layout_intervals import InnerCaches
+        from kernmodel.traffic.simulation.layout_intervals import InnerCaches, at_once
 
         spend = replace(self.spend, sweep=_SHORT * self.spend.sweep)
         unit = Fraction(symbolic.iterations_per_unit)
-        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(self.options)
+        remember = self.remember or at_once
+        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit, remember).paths(self.options)
         if beyond[0].loads_pass_by:
             # what memory serves does not come over the path from the victim cache
             inner = (*inner[:-1], replace(inner[-1], loads=inner[-1].loads - symbolic.paths[depth].loads))

@@ -22,6 +22,8 @@ def access_table(
     rooms: Sequence[Room],
     unit: Fraction,
     streamed: Sequence[Streamed] = (),
+    *,
+    explained: bool = True,
 ) -> tuple[AccessTraffic, ...]:
     """One row per array reference, in source order.
 
@@ -32,6 +34,7 @@ def access_table(
         rooms: what a core has of each cache.
         unit: iterations in a unit of work.
         streamed: references whose stores go past the caches; `analysis` is of the others.
+        explained: whether the rows say why.
     """
     levels = machine.residence_levels
     rows = [(one.reference.order, _streamed_row(one, levels, unit)) for one in streamed]
@@ -40,7 +43,7 @@ def access_table(
             missing = [float(level[number][place].misses.value * unit) for level in misses]
             reaching = [max(float(reuse.base.value * unit), *missing), *missing, 0.0]
             served = {name: reaching[k] - reaching[k + 1] for k, name in enumerate(levels)}
-            reason = _reason(analysis, reuse, place, levels, rooms)
+            reason = _reason(analysis, reuse, place, levels, rooms) if explained else ""
             access = reference.access
             rows.append((reference.order, AccessTraffic(access.array, access.text, access.kind, served, reason)))
     return tuple(row for _, row in sorted(rows, key=lambda item: item[0]))

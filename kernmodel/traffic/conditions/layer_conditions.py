@@ -149,7 +149,13 @@ def _check_question(machine: Machine, cores: int, safety: float, stores: StoreMo
 
 
 def on_machines(
-    traffic: Traffic, nest: SizedNest, reuse: FoundReuse, machines: Sequence[Machine], *, neighbours: bool = False
+    traffic: Traffic,
+    nest: SizedNest,
+    reuse: FoundReuse,
+    machines: Sequence[Machine],
+    *,
+    neighbours: bool = False,
+    explained: bool = True,
 ) -> tuple[Traffic, ...]:
     """What moves on machines that differ from that of a traffic in the sizes of their caches.
 
@@ -159,6 +165,7 @@ def on_machines(
     Args:
         traffic: by layer conditions; nest, reuse: it was found with them.
         neighbours: whether cores that share a cache have the parts around this one and find one another's rows there.
+        explained: whether the rows of the access table say why.
     """
     line_bytes, registers, cores = machines[0].line_bytes, register_traffic(nest), traffic.cores
     unit = unit_of_work(nest, line_bytes).iterations
@@ -169,7 +176,7 @@ def on_machines(
         cached = _cached(reuse, machine, given)
         same = next((one for other, one in known if other == cached), None)
         if same is None:
-            moved = _moved(machine, given, unit, registers, reuse, cached)
+            moved = _moved(machine, given, unit, registers, reuse, cached, explained=explained)
             moved, _ = _evaded(moved, machine, cores, traffic.stores, unit)
             same = replace(traffic, paths=moved.paths, accesses=moved.accesses, levels=moved.levels)
             known.append((cached, same))
@@ -189,13 +196,19 @@ def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
     return with_neighbours(analysis)
 
 
-def stands_for(whole: FoundReuse, part: FoundReuse, machine: Machine, cores: int, safety: float) -> bool:
-    """Whether a nest has the same misses as a part of it, in caches that so many cores share: what each reuse needs is
-    the same, or several times what any cache has."""
+Volumes = Mapping[tuple[str, ...], float]
+
+
+def needs_of(reuse: FoundReuse) -> Volumes:
+    """The bytes that each reuse needs of what occupies the caches, whatever caches there are (`volumes_of`)."""
+    return volumes_of(_read(reuse))
+
+
+def stands_for(whole: Volumes, part: Volumes, machine: Machine, cores: int, safety: float) -> bool:
+    """Whether a nest has the same misses as a part of it, in caches that so many cores share: what each reuse needs
+    (`needs_of`) is the same, or several times what any cache has."""
     far = _FAR * max((room.capacity for room in rooms(machine, cores, safety)), default=0.0)
-    mine, other = (
-        {reuse: min(needed, far) for reuse, needed in volumes_of(_read(each)).items()} for each in (whole, part)
-    )
+    mine, other = ({reuse: min(needed, far) for reuse, needed in each.items()} for each in (whole, part))
     return mine == other
 
 
@@ -233,7 +246,14 @@ def _cached(reuse: FoundReuse, machine: Machine, given: Sequence[Room]) -> _Cach
 
 
 def _moved(
-    machine: Machine, given: Sequence[Room], unit: Fraction, registers: Registers, reuse: FoundReuse, cached: _Cached
+    machine: Machine,
+    given: Sequence[Room],
+    unit: Fraction,
+    registers: Registers,
+    reuse: FoundReuse,
+    cached: _Cached,
+    *,
+    explained: bool = True,
 ) -> _Moved:
     """What follows from the misses of every cache; `given` is what a core has of each."""
     streaming = reuse if isinstance(reuse, StreamingNest) else None
@@ -253,7 +273,7 @@ def _moved(
     return _Moved(
         paths=paths,
         levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
-        accesses=access_table(analysis, misses, machine, given, unit, sent),
+        accesses=access_table(analysis, misses, machine, given, unit, sent, explained=explained),
         evadable=_evadable(analysis, misses[-1]),
         notes=(*analysis.notes, *(streaming.notes if streaming else ())),
     )

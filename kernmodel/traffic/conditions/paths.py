@@ -186,8 +186,10 @@ def register_traffic(nest: SizedNest) -> Registers:
     moved: dict[bool, list[Rate]] = {False: [], True: []}
     for stream in nest.streams:
         runs = nest.runs(stream.held_from)
+        counts = {False: Fraction(0), True: Fraction(0)}
         for reference in stream.references:
-            written, count = reference.access.kind == "write", Fraction(reference.access.executed)
+            counts[reference.access.kind == "write"] += Fraction(reference.access.executed)
+        for written, count in counts.items():
             accesses[written].append(runs.times(fixed(count)))
             moved[written].append(runs.times(fixed(stream.element_bytes * count)))
     return Registers(*(sum(rates, start=NEVER) for each in (accesses, moved) for rates in each.values()))

@@ -6,7 +6,7 @@ counts is how a layout differs from the assumed one. That costs little beside th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -30,8 +30,24 @@ _DIFFERS, _SMALL = 0.05, 0.02
 what moves on the busiest path; what is less is within the accuracy of the simulation."""
 
 
+Remember = Callable[[Hashable, Callable[[], tuple[PathTraffic, ...]]], tuple[PathTraffic, ...]]
+"""Gives what was made for a key, or makes it now: a simulation of inner caches is the same for all shares of outer
+ones, and so is asked for again with each number of cores."""
+
+
+def at_once(key: Hashable, make: Callable[[], tuple[PathTraffic, ...]]) -> tuple[PathTraffic, ...]:
+    """Makes it now, and remembers nothing."""
+    return make()
+
+
 def with_layouts(
-    traffic: Traffic, work: Work, judged: LayoutJudgement, machine: Machine, hierarchy: Hierarchy, spend: Effort
+    traffic: Traffic,
+    work: Work,
+    judged: LayoutJudgement,
+    machine: Machine,
+    hierarchy: Hierarchy,
+    spend: Effort,
+    remember: Remember = at_once,
 ) -> Traffic:
     """Traffic with the intervals of its numbers over the usual layouts; unchanged where none decides.
 
@@ -41,12 +57,15 @@ def with_layouts(
         judged: what was found about the layouts of its arrays.
         hierarchy: the caches.
         spend: what may be spent on a simulation; a small part of it is spent on each layout.
+        remember: of this nest with these sizes and stores.
     """
     options = judged.assumed
     if not judged.others:
         return traffic
     depth = 1 + max([spec.name for spec in hierarchy.levels].index(cache) for cache in judged.caches)
-    layouts = InnerCaches(work, machine, hierarchy, depth, _part(spend), Fraction(traffic.iterations_per_unit))
+    layouts = InnerCaches(
+        work, machine, hierarchy, depth, _part(spend), Fraction(traffic.iterations_per_unit), remember
+    )
     assumed, others = layouts.paths(options), [layouts.paths(other) for other in judged.others]
     busiest = max(getattr(path, name) for path in traffic.paths for name in QUANTITIES)
     text = layout_text(declared_order(work.nest.nest), hierarchy, options)
@@ -97,6 +116,7 @@ class InnerCaches:
         depth: how many caches are simulated.
         spend: what may be spent on it.
         unit: iterations in a unit of work.
+        remember: of this nest with these sizes and stores.
     """
 
     work: Work
@@ -105,15 +125,21 @@ class InnerCaches:
     depth: int
     spend: Effort
     unit: Fraction
+    remember: Remember = at_once
 
     def paths(self, layout: SimulationOptions) -> tuple[PathTraffic, ...]:
         """What crosses the paths out of these caches, by a short simulation.
 
         A line that they lose comes back soon: a victim cache beyond them still has it.
         """
-        bases = place_arrays(self.work.nest, self.hierarchy, layout)
+        bases, caches = place_arrays(self.work.nest, self.hierarchy, layout), _inner(self.hierarchy, self.depth)
+        beyond = self.machine.levels[: self.depth + 1], tuple(path.name for path in self.machine.paths)
+        key = tuple(bases.items()), caches, beyond, self.spend, layout.lanes, self.unit
+        return self.remember(key, lambda: self._simulated(bases, caches, layout.lanes))
+
+    def _simulated(self, bases: Mapping[str, int], caches: Hierarchy, lanes: int) -> tuple[PathTraffic, ...]:
         work = Work(self.work.nest, program_of(self.work.nest, bases))
-        rates = sample_vectors(work, _inner(self.hierarchy, self.depth), self.spend, layout.lanes).rates
+        rates = sample_vectors(work, caches, self.spend, lanes).rates
         levels, paths = self.machine.levels[: self.depth], self.machine.paths[: self.depth]
         found = simulated_paths(replace(self.machine, levels=levels, paths=paths), work.nest, rates, self.unit)
         beyond = self.machine.levels[self.depth : self.depth + 1]

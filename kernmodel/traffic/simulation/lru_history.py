@@ -31,12 +31,16 @@ class _Group:
         movers: the loops that move them, also by moving the bounds of an inner loop that does.
         shifts: whether the loop of the segment takes them to other lines, rather than to more or fewer of the same.
         grows: whether it never takes them to fewer, so that its last iteration touches what those before it have.
+        narrow: the loop that advances them by the smallest part of a line, and how many iterations that a line has.
+        loops: those of a program that touches them, in which that of the segment is still to be put.
     """
 
     movers: frozenset[int]
     shifts: bool
     grows: bool
     references: tuple[ProgramReference, ...]
+    narrow: tuple[int, int] | None
+    loops: tuple[ProgramLoop, ...]
 
 
 def history(work: Work, values: Sequence[int], cached_bytes: float, reach: float) -> tuple[Program, ...]:
@@ -141,10 +145,13 @@ class _Segment:
                 known.append((array, reference))
             elif reference.kind == "store":
                 known[place] = array, reference
-        return [
-            _Group(movers, shifts, not shifts and self._grows(movers), tuple(reference for _, reference in found))
-            for (movers, shifts), found in groups.items()
-        ]
+        return [self._group(*moves, [reference for _, reference in found]) for moves, found in groups.items()]
+
+    def _group(self, movers: frozenset[int], shifts: bool, found: Sequence[ProgramReference]) -> _Group:
+        depth, narrow = len(self.work.program.loops), self._narrow(movers, found)
+        references = tuple(replace(each, depth=depth, place="before") for each in found)
+        grows = not shifts and self._grows(movers)
+        return _Group(movers, shifts, grows, references, narrow, self._loops(movers, narrow))
 
     def _same_lines(
         self, one: ProgramReference, other: ProgramReference, movers: frozenset[int], trips: Sequence[int]
@@ -203,22 +210,21 @@ class _Segment:
         )
         return all(moved * step * loops[self.loop].step >= 0 for moved, step in ends)
 
-    def _stride(self, group: _Group, loop: int) -> int:
-        """Bytes by which a loop moves the fastest reference of a group; beyond a line if a table decides."""
+    def _stride(self, references: Sequence[ProgramReference], loop: int) -> int:
+        """Bytes by which a loop moves the fastest of these references; beyond a line if a table decides."""
         step = abs(self.work.program.loops[loop].step)
-        if any(each.position.coefficients[loop] for reference in group.references for each in reference.indirections):
+        if any(each.position.coefficients[loop] for reference in references for each in reference.indirections):
             return self.line_bytes
-        return step * max(abs(reference.address.coefficients[loop]) for reference in group.references)
+        return step * max(abs(reference.address.coefficients[loop]) for reference in references)
 
-    def _narrow(self, group: _Group) -> tuple[int, int] | None:
-        """The loop that advances a group by the smallest part of a line, and how many iterations that a line has."""
-        strides = [(self._stride(group, loop), loop) for loop in group.movers]
+    def _narrow(self, movers: frozenset[int], references: Sequence[ProgramReference]) -> tuple[int, int] | None:
+        strides = [(self._stride(references, loop), loop) for loop in movers]
         stride, loop = min(((s, loop) for s, loop in strides if s), default=(self.line_bytes, -1))
         return (loop, self.line_bytes // stride) if stride * 2 <= self.line_bytes else None
 
     def _lines(self, group: _Group, around: Sequence[int]) -> float:
         """Lines that a group touches in one iteration of the loop (a part of a line where several share it)."""
-        narrow = self._narrow(group)
+        narrow = group.narrow
         count = float(self._streams(group, around))
         for loop in group.movers:
             count *= around[loop] if loop > self.loop else 1
@@ -228,25 +234,27 @@ class _Segment:
     def _streams(self, group: _Group, around: Sequence[int]) -> int:
         """How many of the references of a group run through memory that the others do not reach."""
         starts = sorted(reference.address.constant for reference in group.references)
-        travel = self.line_bytes + max((self._stride(group, loop) * around[loop] for loop in group.movers), default=0)
+        travel = self.line_bytes + max(
+            (self._stride(group.references, loop) * around[loop] for loop in group.movers), default=0
+        )
         return 1 + sum(after - before > travel for before, after in pairwise(starts))
 
-    def _program(self, group: _Group, piece: Range) -> Program:
-        narrow = self._narrow(group)
+    def _loops(self, movers: frozenset[int], narrow: tuple[int, int] | None) -> tuple[ProgramLoop, ...]:
         loops = []
         for number, loop in enumerate(self.work.program.loops):
             if number < self.loop:
                 loops.append(self._constant((self.outer[number], self.outer[number] + loop.step), loop.step))
-            elif number == self.loop:
-                loops.append(self._constant(piece, loop.step))
-            elif number in group.movers:
-                loops.append(loop)
-            else:
+            elif number > self.loop and number not in movers:
                 loops.append(ProgramLoop(shifted_bound(loop.stop, -loop.step), loop.stop, loop.step))
+            else:
+                loops.append(loop)
             if narrow is not None and narrow[0] == number:
                 loops[-1] = replace(loops[-1], step=loop.step * narrow[1])
-        depth = len(loops)
-        return Program(tuple(loops), tuple(replace(each, depth=depth, place="before") for each in group.references))
+        return tuple(loops)
+
+    def _program(self, group: _Group, piece: Range) -> Program:
+        own, loops = self.loop, group.loops
+        return Program((*loops[:own], self._constant(piece, loops[own].step), *loops[own + 1 :]), group.references)
 
     def _constant(self, piece: Range, step: int) -> ProgramLoop:
         still = (0,) * len(self.work.program.loops)

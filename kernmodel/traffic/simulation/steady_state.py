@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from kernmodel.cachesim.engine import Simulator
-from kernmodel.cachesim.model import Hierarchy, Position
-from kernmodel.cachesim.programs import settled
+from kernmodel.cachesim.model import Hierarchy
 from kernmodel.traffic.simulation.lru_history import history
 from kernmodel.traffic.simulation.rates import BALANCE, Rates, entered, in_balance, left, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.work import Runner, Work
@@ -174,10 +173,7 @@ class _Start:
         """Fill the caches with what the nest touched last before this place, `reach` times what they hold."""
         cached = sum(spec.size_bytes for spec in self.hierarchy.levels)
         for program in history(self.work, values, cached, reach):
-            first = tuple(-(2**62) if loop.step > 0 else 2**62 for loop in program.loops)
-            if settled(program, Position(first)) is not None:  # its loops have an iteration
-                executed = self.runner.simulator.run(program).iterations
-                self.spent += _NEW_LINE * executed * len(program.references)
+            self.spent += _NEW_LINE * self.runner.simulator.touch(program) * len(program.references)
 
     def measure(self, repeat: int, limit: int, *, from_history: bool) -> PlaceCounts:
         """Count over windows of growing length until two agree or `limit` iterations of the loop are executed."""
