@@ -597,3 +597,15 @@ def test_domains_of_vectors_go_by_units_not_by_names(domain: str | None, code: s
     for one in code.split():
         (instruction,) = isa.decode(bytes.fromhex(one), 0)
         assert isa.vector_domain(instruction) == domain, instruction.mnemonic
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        ("4839ca4c0f4d264c0f4d6e084c0f4d76104c0f4d7e1849ffc875e5", 2.48),  # cmp, four cmovge r,[m], dec, jnz
+        ("4839ca4c0f4d264c0f4d6e084c0f4d76104883c1014883c20149ffc875e2", 1.98),  # three, two additions
+    ],
+)
+def test_moves_on_conditions_from_memory_go_to_both_their_alus(code: str, measured: float) -> None:
+    """They were all given to ALU0, the only one of theirs whose queue has an address generator: 4.0 and 3.0 cycles."""
+    assert cycles(code) == pytest.approx(measured, rel=0.02)

@@ -489,7 +489,8 @@ class Pipeline:
     def _wanted_of(self, slot: int) -> list[tuple[int, bool, bool]]:
         """Of the µops of a slot of the block, where ports are assigned together: bits of the queues that each may be
         assigned to, whether it is a branch with a unit of its own, and whether its entry counts. An operation with an
-        access takes one entry for both, where an address generator is."""
+        access takes one entry for both, where an address generator is, unless that leaves it one queue of several
+        (`cmov`)."""
         core, found = self.core, []
         of_port = {port: self.queue_of.get(core.scheduler_of[port], -1) for port in range(PORTS)}
         addressing = sum({1 << q for port, q in of_port.items() if q >= 0 and core.addressing >> port & 1})
@@ -500,8 +501,9 @@ class Pipeline:
             found.append((queues, by_queue and bool(m.ports & ~core.together), bool(queues)))
             address = number if m.ports & core.addressing and address < 0 else address
             operation = number if by_queue and operation < 0 else operation
-        if min(address, operation) >= 0 and found[operation][0] & addressing:
-            found[operation] = (found[operation][0] & addressing, *found[operation][1:])
+        both = found[operation][0] & addressing if min(address, operation) >= 0 else 0
+        if both and (both == found[operation][0] or both.bit_count() > 1):
+            found[operation] = (both, *found[operation][1:])
             found[address] = (*found[address][:2], False)
         return found
 

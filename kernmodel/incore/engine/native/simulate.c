@@ -1744,7 +1744,7 @@ static uint32_t loads_of(const Core *c, const MicroOp *first, const MicroOp *end
 }
 
 /* The queues that the µops of a slot may be assigned to, and whose entries count: an operation with an access takes one
-   entry for both, where an address generator is. */
+   entry for both, where an address generator is, unless that leaves it one queue of several (`cmov`). */
 static void want_queues(const Sim *s, Op *first, const Op *end)
 {
     const Core *c = s->core;
@@ -1760,8 +1760,9 @@ static void want_queues(const Sim *s, Op *first, const Op *end)
         address = m->choice == OF_ACCESSES && !address ? m : address;
         operation = m->choice == TOGETHER && !operation ? m : operation;
     }
-    if (address && operation && operation->wanted.queues & addressing) {
-        operation->wanted.queues &= addressing;
+    const int32_t both = address && operation ? operation->wanted.queues & addressing : 0;
+    if (both && (both == operation->wanted.queues || both & (both - 1))) {
+        operation->wanted.queues = both;
         address->counted = 0;
     }
 }
