@@ -158,7 +158,7 @@ class TraceTimer:
                 number,
                 *_always(number in data.loads_across),
                 *_always(number in data.stores_across),
-                number in data.alone,
+                single=int(number in data.alone),
             )
             for number in sorted({*data.loads_across, *data.stores_across, *data.alone})
         ]

@@ -265,7 +265,9 @@ def slow_accesses(
     made = []
     for number in sorted({*slow, *alone}):
         loading, storing = slow.get(number, (0, 0))
-        made.append(Access(number, *halves(loading), *halves(storing), *halves(more.get(number, 0)), number in alone))
+        made.append(
+            Access(number, *halves(loading), *halves(storing), *halves(more.get(number, 0)), int(number in alone))
+        )
     return made
 
 
