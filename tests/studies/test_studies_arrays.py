@@ -153,7 +153,7 @@ def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
     interval = answer.prediction.cycles_interval
     assert interval is not None
     assert "addresses of the arrays" in interval.cause
-    # measured 6.03 and 6.07: where loads fill the slots, pipes are taken in turn, which is not modelled (docs/front-end.md)
+    # measured 6.03 and 6.07: where loads fill the slots, pipes are taken in turn, which is not modelled
     assert interval.low <= 6.03 * 1.005
     assert interval.high >= 6.07 * 0.98
 
