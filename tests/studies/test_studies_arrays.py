@@ -153,9 +153,18 @@ def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
     interval = answer.prediction.cycles_interval
     assert interval is not None
     assert "addresses of the arrays" in interval.cause
-    # measured 6.03 and 6.07: where loads fill the slots, pipes are taken in turn, which is not modelled
     assert interval.low <= 6.03 * 1.005
     assert interval.high >= 6.07 * 0.98
+
+
+@pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")
+@pytest.mark.xfail(
+    strict=True, reason="where loads fill the slots of a cycle, pipes are taken in turn; why is not known"
+)
+def test_what_was_measured_at_other_addresses_lies_in_the_interval() -> None:
+    interval = km.ecm("stencil", str(HOST), sizes=SIZES)[0].prediction.cycles_interval
+    assert interval is not None
+    assert interval.high >= 6.07
 
 
 @pytest.mark.parametrize("machine", ["zen3", "zen4"])
