@@ -68,22 +68,8 @@ _FIRST = (
     *("vmovq xmm0, rsi", "vpcmpeqd xmm1, xmm1, xmm1", "vpabsd xmm1, xmm1", "lea rbp, [rsi+rsi+1]"),
 )
 _ACCESSES = (
-    "",
-    "L",
-    "V",
-    "W",
-    "VV",
-    "VL",
-    "VW",
-    "WW",
-    "VVV",
-    "LLL",
-    "VVW",
-    "WVV",
-    "VVVV",
-    "LLLL",
-    "V.....V",
-    "VVV...VVV",
+    *(".", "L", "V", "W", "VV", "VL", "VW", "WW"),
+    *("VVV", "LLL", "VVW", "WVV", "VVVV", "LLLL", "V.....V", "VVV...VVV"),
 )
 
 
@@ -210,13 +196,15 @@ def settle(harness: Harness) -> None:
 
 def accesses(harness: Harness) -> None:
     """Print which queues fill behind loads and stores that wait."""
+    behind = (1, 4, 7, 10, 13)
+    print(f"{'waiting':10} places of an M behind {', '.join(map(str, behind))} F, and behind an S")
     for letters in _ACCESSES:
         shown = []
-        for probe in (*("F....." * number for number in (1, 4, 7, 10, 13)), "S....."):
+        for probe in (*("F....." * number for number in behind), "S....."):
             block = letters.ljust(-(-len(letters) // WIDTH) * WIDTH, ".") + _PAUSE + probe + "M....."
             last = len(block) - WIDTH
             shown.append(cycles(harness, block, last) - cycles(harness, block, None) - _LATENCY["M"])
-        print(f"{letters or 'none':10} {' '.join(f'{own:4.1f}' for own in shown)}", flush=True)
+        print(f"{letters:10} {' '.join(f'{own:4.1f}' for own in shown)}", flush=True)
 
 
 def released(harness: Harness) -> None:

@@ -111,21 +111,24 @@ def experiments() -> Iterator[Experiment]:
 def _crossing() -> Iterator[Experiment]:
     """256-bit loads of which some cross lines (x; others: a) among moves (m), in passes that begin at each slot of a
     cycle in turn; and loads that all cross lines, over arrays."""
-    random = Random(5)
-    for slots in (5, 7, 11, 13, 17, 19) * 8:
-        count = random.randint(2, max(2, slots * 3 // 5 - 1))
-        wide = set(random.sample(range(slots - 2), min(count, slots - 2)))
-        across = set(random.sample(sorted(wide), random.randint(1, max(1, count // 2))))
-        if 3 * (len(wide) + len(across)) <= slots:
+    random, seen = Random(5), set[str]()
+    for slots in (5, 7, 11, 13, 17, 19) * 16:
+        loads = random.randint(2, slots * 3 // 5)
+        kinds = ["m"] * (slots - 2 - loads) + ["a"] * loads
+        kinds[slots - 2 - loads : slots - 2 - loads // 2] = "x" * (loads - loads // 2)
+        random.shuffle(kinds)
+        name = "".join(kinds)
+        if name in seen or 3 * (loads + kinds.count("x")) <= slots:  # else dispatch takes longer than the loads
             continue
+        seen.add(name)
+        loaded = "vmovupd ymm{}, [rdx+{}]"
         lines = [
-            f"vmovupd ymm{k % 14}, [rdx+{128 * k + 48 * (k in across)}]" if k in wide else "mov r12, r13"
-            for k in range(slots - 2)
+            "mov r12, r13" if kind == "m" else loaded.format(place % 14, 128 * place + 48 * (kind == "x"))
+            for place, kind in enumerate(kinds)
         ]
-        name = "".join("x" if k in across else "a" if k in wide else "m" for k in range(slots - 2))
         yield Experiment("crossing", name, tuple(lines))
     for register, size in (("ymm", 32), ("zmm", 64)):
-        for count in (1, 2, 4):
+        for count in (2, 4):
             lines = [f"vmovupd {register}{k}, [rdx+rax+{4352 * k + 64 - size // 2 + 8}]" for k in range(count)]
             yield Experiment("crossing", f"{count} loads of {8 * size} bits over arrays", tuple(lines), 64)
 
