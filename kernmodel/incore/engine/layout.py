@@ -504,7 +504,7 @@ class MicroOp(NamedTuple):
         first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer; more_low,
-            more_high: two cycles.
+            more_high: of these, those in which it keeps it one more.
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
         third: it reads three vectors, or brings what is stored.
