@@ -1,13 +1,13 @@
 """What single mechanisms of this host's core cost: banks of the first cache, loads across lines, adders, vectors of
-floating-point numbers beside those of integers, lines of code,
-ALUs behind loads and beside multiplications, loads at dispatch, stored vectors beside fused multiplications and
-additions or what else reads three vectors, accesses of 512 bits, address generators.
+floating-point numbers beside those of integers, lines of code, ALUs behind loads and beside multiplications, loads at
+dispatch, the order in which loads get generators, stored vectors beside fused multiplications and additions or what
+else reads three vectors, accesses of 512 bits, address generators.
 
     python benchmarks/core_experiments.py [--samples N] [--core NAME] [--only HEADING]
 
 Each line is one loop: what it is, its cycles per pass here, and what the model of a core says of it. A loop is bound by
 the mechanism that its heading names and by nothing else, so that a figure of a parameter file can be read off it. Where
-other work shares the host, run it again: the least of many samples counts.
+other work shares the host, run it again: the median of the samples counts, since some loops have more than one state.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from statistics import median
 
 from timed_code import compiled, cycle_ticks, declare
 
@@ -95,6 +96,7 @@ def experiments() -> Iterator[Experiment]:
         "adders", "add, move, add", ("addsd xmm0, xmm15", "movapd xmm1, xmm0", "addsd xmm1, xmm15", "movapd xmm0, xmm1")
     )
     yield from _crossing()
+    yield from _ordered()
     yield from _domains()
     yield from _extended()
     yield from _multiplied()
@@ -131,6 +133,34 @@ def _crossing() -> Iterator[Experiment]:
         for count in (2, 4):
             lines = [f"vmovupd {register}{k}, [rdx+rax+{4352 * k + 64 - size // 2 + 8}]" for k in range(count)]
             yield Experiment("crossing", f"{count} loads of {8 * size} bits over arrays", tuple(lines), 64)
+
+
+def _ordered() -> Iterator[Experiment]:
+    """Which generator each load gets: 256-bit loads that cross lines (x) or do not (a) and stores (s) among moves (m),
+    which take other times in order than by how many wait; loads (A) and stores (S) of 512 bits."""
+    random, seen = Random(7), set[str]()
+    while len(seen) < 90:
+        loads, stores = random.choice((2, 2, 4, 4, 5, 6)), random.choice((0, 0, 0, 1))
+        kinds = ["m"] * random.randint(0, 9) + [random.choice("ax") for _ in range(loads)] + ["s"] * stores
+        random.shuffle(kinds)
+        if len(kinds) <= 10 and len(kinds) + 2 < 3 * (loads + kinds.count("x")):  # else dispatch takes longer
+            seen.add("".join(kinds))
+    wide = ("AAS", "AASm", "AASmm", "AASmmm", "AAS" * 4, "A" * 8 + "S" * 4)
+    for name in (*sorted(seen, key=lambda own: (len(own), own)), *wide):
+        yield Experiment("ordered", name, tuple(_access(kind, place) for place, kind in enumerate(name)))
+
+
+def _access(kind: str, place: int) -> str:
+    """A move, or a load or store that stays in one place, near enough for short code."""
+    own, register = 64 * (place % 2), place % 14
+    return {
+        "m": "mov ecx, r13d",
+        "a": f"vmovupd ymm{register}, [rdx+{own}]",
+        "x": f"vmovupd ymm{register}, [rdx+{own + 48}]",
+        "s": "vmovupd [rdx+512], ymm15",
+        "A": f"vmovupd zmm{register}, [rdx+{64 * place}]",
+        "S": f"vmovupd [rdx+{64 * place + 1024}], zmm15",
+    }[kind]
 
 
 def _domains() -> Iterator[Experiment]:
@@ -336,8 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number, own in enumerate(chosen):
         declare(made, f"experiment{number}", ctypes.c_void_p, ctypes.c_long)
         run = getattr(made, f"experiment{number}")
-        short, long = (min(run(start, n) for _ in range(options.samples)) for n in (PASSES, 2 * PASSES))
-        measured = (long - short) / PASSES / cycle
+        measured = median(run(start, 2 * PASSES) - run(start, PASSES) for _ in range(options.samples)) / PASSES / cycle
         print(f"{own.heading:14} {own.name:42} {measured:6.2f}  {predicted(own, table):6.2f}")
     return 0
 

@@ -145,7 +145,8 @@ def mechanisms_of(code: str, core: str = "ZEN4", **changes) -> dict[Why, Mechani
 def test_lines_of_code_cost_what_aligning_saves():
     assert Why.CODE_LINES not in mechanisms_of(MULTIPLY_AND_ADD, offset=0)
     cost = mechanisms_of(MULTIPLY_AND_ADD, offset=48)[Why.CODE_LINES]
-    assert (cost.prediction, cost.saved, cost.reason.figures["lines"]) == (1.0, 1.0, 2)
+    assert (cost.prediction, cost.saved) == pytest.approx((1.0, 1.0), abs=0.02)
+    assert cost.reason.figures["lines"] == 2
 
 
 def test_chains_fill_the_schedulers_of_the_floating_point_pipes():
@@ -225,9 +226,15 @@ RULED = (
     ),  # store and loads of 512 bits
     (
         "ZEN4",
+        "generators in turn",
+        "c5fc10440608c5fc10440628c5fc10440648c5fc104406684883e8804839c275df",
+        1.07,
+    ),  # four loads of a stream, of which every other one crosses lines
+    (
+        "ZEN4",
         "long loads",
         "62f17c4810040262f17c48104c020162f17c481054020262f17c48105c020362f17c481064020462f17c48106c020562f17c481074020662f17c48107c020748050002000048ffc975b6",
-        0.49,
+        0.50,
     ),  # 8 loads of 512 bits, which move
     ("RWC", "banks", "4c8b024c8b0a4c8b1248ffc975f2", 0.50),  # three loads of one address
     (

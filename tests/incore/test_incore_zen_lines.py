@@ -26,10 +26,45 @@ LOOPS = {
 }
 TWO_OF_FIVE = "c5fd104406f8c5fd58440608c5fd580406c5fd580407c4c17d580400c5fd1104014883c0204839c275d6"
 """Five loads, two of which cross in every other pass, and one store (the wave equation in one dimension)."""
-IN_TURN = {
-    # four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line
-    "every other load crosses": ("c5fc10440608c5fc10440628c5fc10440648c5fc104406684883e8804839c275df", 2 * 1.93),
-    "two of five": (TWO_OF_FIVE, 3.50),
+EVERY_OTHER = "c5fc10440608c5fc10440628c5fc10440648c5fc104406684883e8804839c275df"
+"""Four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line."""
+ORDERED = {
+    # 256-bit loads across lines (x) and not (a), stores (s), moves (m), 512-bit loads (A) and stores (S), all in one place;
+    # dec and jnz
+    "ax": ("c5fd1002c5fd104a3049ffc975f2", 1.99),
+    "aaax": ("c5fd1002c5fd104a20c5fd105240c5fd105a3049ffc975e8", 2.99),
+    "axmm": ("c5fd1002c5fd104a3089d989d949ffc975ee", 1.49),
+    "ammmmx": ("c5fd100289d989d989d989d9c5fd106a3049ffc975ea", 1.49),
+    "axmmmm": ("c5fd1002c5fd104a3089d989d989d989d949ffc975ea", 1.66),
+    "xammxam": ("c5fd104230c5fd100a89d989d9c5fd1062f0c5fd106a2089d949ffc975e2", 3.98),
+    "axmaamm": ("c5fd1002c5fd104a3089d9c5fd105a20c5fd10624089d989d949ffc975e2", 2.48),
+    "mammaax": ("89d9c5fd100a89d989d9c5fd106220c5fd106a40c5fd10723049ffc975e2", 2.49),
+    "mmxaxam": ("89d989d9c5fd105230c5fd101ac5fd1062f0c5fd106a2089d949ffc975e2", 2.99),
+    "axs": ("c5fd1002c5fd104a30c57d117a6049ffc975ed", 1.99),
+    "amxasa": ("c5fd100289d9c5fd105230c5fd105a20c57d117a60c5fd106a4049ffc975e1", 2.99),
+    "aamsxma": ("c5fd1002c5fd104a2089d9c57d117a60c5fd10623089d9c5fd10724049ffc975df", 2.99),
+    "AAS": (
+        "62f1fd48100662f1fd48104e016271fd48117e0affc975e8",
+        2.49,
+    ),
+    "AASm": (
+        "62f1fd48100662f1fd48104e016271fd48117e0a89dfffc975e6",
+        2.0,
+    ),
+    "AASmmm": (
+        "62f1fd48100662f1fd48104e016271fd48117e0a89df89df89dfffc975e2",
+        2.16,
+    ),
+    "AASAASAASAAS": (
+        "62f1fd48100662f1fd48104e016271fd48117e0a62f1fd48105e0262f1fd481066036271fd48117e0962f1fd48107604"
+        "62f1fd48107e056271fd48117e086271fd48104e066271fd481056076271fd48117e0bffc975a9",
+        10.0,
+    ),
+    "AAAAAAAASSSS": (
+        "62f1fd48100662f1fd48104e0162f1fd4810560262f1fd48105e0362f1fd4810660462f1fd48106e0562f1fd48107606"
+        "62f1fd48107e076271fd48117e086271fd48117e096271fd48117e0a6271fd48117e0bffc975a9",
+        9.47,
+    ),
 }
 
 
@@ -42,15 +77,30 @@ def test_a_load_across_lines_keeps_its_own_pipe_for_a_cycle_more(case: str) -> N
     assert found.prediction == pytest.approx(measured, rel=0.03)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="where loads fill the slots of a cycle, pipes are taken in turn; why is not known"
-)
-@pytest.mark.parametrize("case", IN_TURN)
-def test_loads_that_fill_the_slots_take_pipes_in_turn(case: str) -> None:
-    code, measured = IN_TURN[case]
-    loop = block_of_bytes(bytes.fromhex(code), file=case)
+@pytest.mark.parametrize("word", ORDERED)
+def test_loads_of_a_cycle_take_generators_in_order(word: str) -> None:
+    """Whatever waits there, so that `ax` takes two cycles; but not where passes begin elsewhere in each cycle. After
+    cycles of three loads in a row come cycles of two, which keep to the order (docs/front-end.md)."""
+    code, measured = ORDERED[word]
+    loop = block_of_bytes(bytes.fromhex(code), file=word)
+    places = Places(starts={number: (48 * (kind == "x"),) for number, kind in enumerate(word) if kind in "ax"})
+    found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop", offset=0, places=places))
+    assert found.prediction == pytest.approx(measured, rel=0.02)
+
+
+def test_a_stream_off_its_lines_takes_one_generator_for_what_crosses() -> None:
+    """The wave equation in one dimension, 3.50 cycles measured (3.16 if generators were taken by how many wait)."""
+    loop = block_of_bytes(bytes.fromhex(TWO_OF_FIVE), file="x")
     found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop"))
-    assert found.prediction == pytest.approx(measured, rel=0.06)
+    assert found.prediction == pytest.approx(3.50, rel=0.06)
+
+
+@pytest.mark.xfail(strict=True, reason="what makes loads over arrays take longer is not known where some cross lines")
+def test_a_stream_half_of_which_crosses_takes_no_longer_than_its_generators() -> None:
+    """4.24 is predicted, 4.00 without what loads over arrays take longer."""
+    loop = block_of_bytes(bytes.fromhex(EVERY_OTHER), file="x")
+    found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop"))
+    assert found.prediction == pytest.approx(2 * 1.93, rel=0.06)
 
 
 _STORES_8_BYTES_OFF = "c5fc1104074883c0204839c875f2"  # vmovups [rdi+rax],ymm0; add rax,32; cmp rax,rcx; jne

@@ -118,6 +118,7 @@ RULES = (
     SingleRule("stores apart", (("pipeline.memory.lines.apart", False),), _general_stores),
     SingleRule("stores apart", (("parameters.loads.paired_stores", False),), _stores),
     SingleRule("address generators", (("pipeline.memory.load_starts", ()),), _vector_accesses),
+    SingleRule("generators in turn", (("pipeline.by_port.loads_in_a_row", 0),), _vector_accesses),
     SingleRule(
         "long loads",
         (

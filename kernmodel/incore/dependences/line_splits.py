@@ -258,12 +258,12 @@ def slow_accesses(
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
     more = _longer_across(loads, lines, slow)
     for instruction, passes in _long_loads(loads, lines, slow).items():
-        slow.setdefault(instruction, [0, 0])[0] |= passes
+        more[instruction] = more.get(instruction, 0) | passes & ~slow.get(instruction, _NEVER)[0]
     for instruction, passes in _held_loads(loads, slow, places.written_back if lines.evictions else 0.0).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
     made = []
-    for number in sorted({*slow, *alone}):
+    for number in sorted({*slow, *more, *alone}):
         loading, storing = slow.get(number, (0, 0))
         made.append(
             Access(number, *halves(loading), *halves(storing), *halves(more.get(number, 0)), int(number in alone))
@@ -329,10 +329,13 @@ _NEVER = (0, 0)
 
 
 def _one_in(every: int, loads: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Loads with the passes in which each is the last of so many of them, in order."""
-    for place, instruction in enumerate(loads if every else ()):
-        passes = (1 << n for n in range(PHASES) if (n * len(loads) + place) % every == every - 1)
-        yield instruction, sum(passes)
+    """Loads with the passes in which each is the one of so many of them: two in a row, since loads one behind the other
+    go to different pipes, and whatever holds one of these up does so to both; each load has its turn."""
+    found = dict.fromkeys(loads, 0)
+    for pair in range(PHASES * len(loads) // (2 * every) if every else 0):
+        for number in (2 * pair * every + pair % len(loads), 2 * pair * every + pair % len(loads) + 1):
+            found[loads[number % len(loads)]] |= 1 << number // len(loads) % PHASES
+    yield from found.items()
 
 
 def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) -> int:

@@ -77,7 +77,10 @@ class Core(NamedTuple):
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
             those the one with the fewest. What starts there and takes longer keeps its port alone. accesses_together:
-            whether nothing is dispatched in a cycle in which accesses alone would overfill a scheduler.
+            whether nothing is dispatched in a cycle in which accesses alone would overfill a scheduler. loads_in_a_row:
+            cycles in a row that dispatch the most µops of the first of `load_ports`, after which each dispatches one
+            fewer until its slots hold no more than that; where it is not 0, two of a cycle take these ports in order,
+            and a third one that with the fewest entries as dispatch sees them.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
@@ -149,6 +152,7 @@ class Core(NamedTuple):
     bank_bytes: int = 0
     lines_in_turn: int = 0
     accesses_together: int = 0
+    loads_in_a_row: int = 0
     line_fetch: int = 0
     queued_lines: int = 0
     redirect: int = 0

@@ -154,7 +154,8 @@ class PortSchedulers:
         one_result: ports that give one result a cycle, for which a later one waits.
         most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
             alone executes; most_accesses: of all accesses, 0 for any number; accesses_together: whether nothing is
-            dispatched in a cycle whose accesses do not all find room.
+            dispatched in a cycle whose accesses do not all find room; loads_in_a_row: cycles in a row that dispatch the
+            most loads of the first of these groups, after which each dispatches one fewer until its slots hold no more.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -177,6 +178,7 @@ class PortSchedulers:
     most_loads: tuple[int, ...] = ()
     most_accesses: int = 0
     accesses_together: bool = False
+    loads_in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

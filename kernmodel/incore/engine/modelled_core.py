@@ -292,6 +292,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "straight_cycles": by_port.straight_cycles,
         "one_result": port_mask(by_port.one_result, pipeline.ports),
         "accesses_together": int(by_port.accesses_together),
+        "loads_in_a_row": by_port.loads_in_a_row,
     }
 
 
@@ -381,6 +382,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         most_loads=figures.memory.most_loads,
         most_accesses=figures.memory.most_accesses,
         accesses_together=figures.memory.accesses_together,
+        loads_in_a_row=figures.memory.loads_in_a_row,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from math import gcd
 from typing import Any
 
@@ -52,7 +53,10 @@ class _InFlight:
     """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known; `enters` the cycle
     from which it may start, in the scheduler that all ports share."""
 
-    __slots__ = ("banks", "base", "done", "enters", "id", "known", "pending", "port", "ready", "scheduler", "slow")
+    __slots__ = (
+        *("banks", "base", "done", "enters", "id", "known"),
+        *("more", "pending", "port", "ready", "scheduler", "slow"),
+    )
 
     def __init__(self, number: int, now: int) -> None:
         self.id = number
@@ -63,7 +67,7 @@ class _InFlight:
         self.pending = 0
         self.port = -1
         self.scheduler = 0
-        self.slow = 0
+        self.slow = self.more = 0
         self.banks = 0
 
 
@@ -78,7 +82,7 @@ def _banks(microop: MicroOp, executed: int, bank_bytes: int) -> int:
 
 def _phases(microop: MicroOp, bank_bytes: int) -> int:
     """Passes after which a µop stands at the same place in a line again."""
-    if microop.slow_low or microop.slow_high:
+    if microop.slow_low or microop.slow_high or microop.more_low or microop.more_high:
         return PHASES
     return PHASES // gcd(microop.stride, PHASES) if microop.size and bank_bytes else 1
 
@@ -153,9 +157,13 @@ class Pipeline:
         self.moved = deque([[0] * len(self.queue_of) for _ in range(self.core.seen_after)])
         self.assigned: deque[int] = deque()
         self.fitting = 0
+        self.vectors = self.core.load_ports[0] if self.core.loads_in_a_row else 0
+        self.loads_in_a_row, self.fewer_loads = 0, False
+        self.ordered: deque[int] = deque()
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
+        self.pipe_free = [0] * len(self.ports)
         self.back = [0] * PORTS
         self.lending = {lender - 1 for lender in self.core.borrowed if lender}
         self.path_used = [0] * PORTS
@@ -286,6 +294,7 @@ class Pipeline:
             (microop.divider and self.divider_free > self.now)
             or (microop.alone and (self.alone_free >= (self.now + 1) * TICKS or not self._is_next_alone(x)))
             or (microop.data and self.data_free[port] > self.now)
+            or (microop.load and self.pipe_free[port] > self.now)
         )
 
     def _is_next_alone(self, x: _InFlight) -> bool:
@@ -311,6 +320,8 @@ class Pipeline:
             self.alone_free = max(self.alone_free, self.now * TICKS) + microop.alone
         if microop.data:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core) else x.slow)
+            if x.more:
+                self.pipe_free[x.port] = self.data_free[x.port] + 1
         if microop.blocks:
             self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1
@@ -571,6 +582,52 @@ class Pipeline:
                     return False
         return True
 
+    def _order_accesses(self) -> bool:
+        """Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such
+        ports take different ones, in the first order that all allow, and each of the others the one with the fewest
+        entries as dispatch sees them. False where they find no room together."""
+        accesses = self._accesses_of_cycle()
+        loads = sum(self._is_ordered(ports) for ports in accesses)
+        if loads < 2:
+            self.loads_in_a_row = 0
+            return self._accesses_fit()
+        core, counters = self.core, list(self.counters)
+        queues = [self.queue_of.get(scheduler) for scheduler in core.scheduler_of[: len(self.ports)]]
+        entries = [own if q is None else self.entries_seen[q] for own, q in zip(counters, queues, strict=True)]
+        addressing = [port for port in self.ports if core.addressing >> port & 1]
+        apart = min(len(accesses), len(addressing))
+        orders = (own for size in range(apart, 0, -1) for own in permutations(addressing, size))
+        found = deque(next(own for own in orders if all(a >> p & 1 for p, a in zip(own, accesses, strict=False))))
+        for ports in accesses[len(found) :]:
+            found.append(min((port for port in self.ports if ports >> port & 1), key=lambda port: entries[port]))
+            entries[found[-1]] += 1
+        for port in found:
+            counters[port] += 1
+            if counters[port] > core.rooms[core.scheduler_of[port]]:
+                return False
+        self.ordered = found
+        self.loads_in_a_row = self.loads_in_a_row + 1 if loads == core.most_loads[0] else 0
+        return True
+
+    def _is_ordered(self, ports: int) -> bool:
+        return not ports & ~self.vectors
+
+    def _accesses_of_cycle(self) -> list[int]:
+        """Ports of the accesses that this cycle may dispatch. Of loads of vectors it dispatches one fewer after so many
+        cycles in a row that dispatched the most, until its slots hold no more than that."""
+        if not self.vectors:
+            return []
+        accesses: list[tuple[int, int]] = []
+        for slot, k in zip(range(self.fitting), self._slots_of_cycle(), strict=False):
+            own = self.microops[self.first_microop[k] : self.first_microop[k + 1]]
+            accesses += [(slot, microop.ports) for microop in own if microop.ports & self.core.addressing]
+        loads = [number for number, (_, ports) in enumerate(accesses) if self._is_ordered(ports)]
+        fewer = self.fewer_loads or self.loads_in_a_row >= self.core.loads_in_a_row
+        self.fewer_loads = len(loads) >= self.core.most_loads[0] and fewer
+        if self.fewer_loads:
+            self.fitting, accesses = accesses[loads[-1]][0], accesses[: loads[-1]]
+        return [ports for _, ports in accesses]
+
     def _slots_of_cycle(self) -> Iterator[int]:
         """The slots of the block that a cycle may dispatch: as many as are delivered, issued together and loaded at
         once."""
@@ -592,7 +649,7 @@ class Pipeline:
         """As assigned; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
         beside the rotation; else the port for which fewest wait. -1 where none has room."""
         if ports & self.core.addressing:
-            port = self._port_of_access(ports, self.accessed, self.counters)
+            port = self.ordered.popleft() if self.ordered else self._port_of_access(ports, self.accessed, self.counters)
             self.accessed |= 1 << port
             return port if self._has_room(port, coming) else -1
         if ports & self.core.together:
@@ -680,7 +737,7 @@ class Pipeline:
         microop = self.microops[u]
         ports = microop.ports
         x.slow = (microop.slow_low & _LOW | (microop.slow_high & _LOW) << 32) >> executed % PHASES & 1
-        x.slow += (microop.more_low & _LOW | (microop.more_high & _LOW) << 32) >> executed % PHASES & 1
+        x.more = (microop.more_low & _LOW | (microop.more_high & _LOW) << 32) >> executed % PHASES & 1
         x.banks = _banks(microop, executed, self.core.bank_bytes)
         x.scheduler = microop.scheduler
         if ports:
@@ -717,11 +774,13 @@ class Pipeline:
         if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=False)):
             self.stalls[1] += 1
             return
-        if self.by_port and core.accesses_together and not self._accesses_fit():
-            self.stalls[1] += 1
-            return
+        self.fitting = core.issue_width
         if self.queue_of:
             self._assign()
+        self.ordered.clear()
+        if self.by_port and core.accesses_together and not self._order_accesses():
+            self.stalls[1] += 1
+            return
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
         self.accessed = 0
@@ -757,7 +816,7 @@ class Pipeline:
             if not self._dispatches_loads(k):
                 self.stalls[4] += 1
                 return -1
-            if self.queue_of and slot >= self.fitting:
+            if self.by_port and slot >= self.fitting:
                 self.stalls[6] += 1
                 return -1
             given = self._place_slot(k) if self.by_port else [-1] * (end - first)

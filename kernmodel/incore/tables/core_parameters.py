@@ -463,7 +463,9 @@ class ZenMemoryParameters:
         value_ports: groups of ports that bring vectors to the store pipes.
         most_loads: loads that are dispatched in a cycle at most, by the group of load pipes that alone execute them;
             most_accesses: addresses of loads and stores, 0 for any number, with load_starts only;
-            accesses_together: the accesses that a cycle might dispatch wait as a whole where one of them finds no room.
+            accesses_together: the accesses that a cycle might dispatch wait as a whole where one of them finds no room;
+            loads_in_a_row: cycles in a row that dispatch the most loads of the first group, after which each dispatches
+            one fewer until its slots hold no more; 0 where that is not known.
         passed_bytes: size of the vectors that take two passes through a pipe.
         load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
             load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one
@@ -477,6 +479,7 @@ class ZenMemoryParameters:
     most_loads: Annotated[tuple[int, ...], Figure("loads dispatched per cycle", Counts())] = ()
     most_accesses: Annotated[int, Figure("accesses dispatched per cycle", _WIDTH)] = 0
     accesses_together: Annotated[bool, Figure("accesses wait for room together", _FLAG)] = False
+    loads_in_a_row: Annotated[int, Figure("cycles of most loads in a row", _WIDTH)] = 0
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     load_starts: Annotated[tuple[tuple[str, ...], ...], Figure("address ports of load pipes", PortGroups())] = ()
 

@@ -33,6 +33,7 @@ _RULES = {
     "loads at dispatch": "dispatch takes only so many loads a cycle, which {of} exceed",
     "stores apart": "two stores enter the cache in one cycle only if they go to one line, which {of} do not",
     "address generators": "vector loads start on some address generators only, which other accesses take, too ({of})",
+    "generators in turn": "{of} take address generators in their order, whatever waits there",
     "long loads": "one in several of {of} takes its pipe longer, wherever it lies",
     "banks": "three loads of a cycle may not read one bank of the cache ({of})",
     "one result": "a pipe gives one result a cycle, for which results of other latencies wait ({of})",

@@ -24,8 +24,8 @@ typedef struct {
         rotating[4], gaps[4], together, beside, seen_after, load_ports[4], most_loads[4], addressing, queued,
         queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store,
         loaded_third, straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together,
-        line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
-        most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
+        loads_in_a_row, line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule,
+        farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {

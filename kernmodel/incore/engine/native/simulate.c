@@ -10,7 +10,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
-enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 256, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_IN_ORDER = 16 }; /* accesses of a cycle whose ports are given in order */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
@@ -33,7 +34,7 @@ typedef struct { int32_t distance, cycles, third; } Apart;
    some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
    all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
-   start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more; `varies`: whether that, or
+   start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more for loads; `varies`: whether that, or
    the banks that it reads, may differ from pass to pass. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice, at_issue, delay;
@@ -41,13 +42,13 @@ typedef struct {
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow, more;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, varies, place, stride, size;
+    int32_t redirects, third, blocks, varies, place, stride, size, load;
     uint64_t counted;
     Wanted wanted;
 } Op;
 
 /* A µop in flight. `done`: cycle in which it is, `never` until that is known; `base`: cycle that those who wait for it count
-   from then on; `slow`: by how many cycles its data path is kept longer; `banks`: of the cache that it reads; `enters`: cycle from
+   from then on; `slow`: 1 if its data path is kept a cycle longer, and 2 if loads find it busy for one more; `banks`: of the cache that it reads; `enters`: cycle from
    which it may start, if it is in the scheduler that all ports share, else before all cycles. As large as a power of two,
    so that its place is found by shifting. */
 typedef struct {
@@ -86,9 +87,9 @@ typedef struct { int32_t slot; uint32_t ports; } Later;
 
 /* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
    whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
-   `accesses`: of memory, if a cycle waits as a whole for room for them. */
+   `accesses`: of memory, if a cycle waits as a whole for room for them, of which `loads` take ports in order. */
 typedef struct {
-    int32_t fitting, apart, alone, count[MOST_SLOTS + 1];
+    int32_t fitting, apart, alone, loads, count[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
     const Later *accesses, *accesses_end;
 } Ahead;
@@ -137,6 +138,9 @@ typedef struct {
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
+    uint32_t vectors; /* ports that start loads of vectors, where these take them in order */
+    int32_t loads_in_a_row, fewer_loads; /* cycles that dispatched the most of them; whether each dispatches one fewer */
+    int32_t ordered[MOST_IN_ORDER], in_order, next_in_order; /* ports of the cycle's accesses, in order */
     int32_t queues, scheduler_of_queue[QUEUES]; /* schedulers of ports that are assigned together */
     uint64_t entries_seen; /* by dispatch, 16 bits for each queue; it learns late of what enters and leaves them: */
     uint64_t moved[SEEN], moving; /* by cycle, and in this one, how many more entered than left, in bits that borrow from one another */
@@ -147,7 +151,7 @@ typedef struct {
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
-    int64_t divider_free, alone_free, data_free[PORTS];
+    int64_t divider_free, alone_free, data_free[PORTS], pipe_free[PORTS];
     uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
@@ -348,7 +352,7 @@ INLINE int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t po
 {
     return !m->limited || (!(m->divider && s->divider_free > s->now) &&
                            !(m->alone && (s->alone_free >= (s->now + 1) * TICKS || !is_next_alone(s, x))) &&
-                           !(m->data && s->data_free[port] > s->now));
+                           !(m->data && s->data_free[port] > s->now) && !(m->load && s->pipe_free[port] > s->now));
 }
 
 /* An entry of a scheduler is taken, or free again: whether its ports have room. */
@@ -415,7 +419,9 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         if (m->alone)
             s->alone_free = (s->alone_free > s->now * TICKS ? s->alone_free : s->now * TICKS) + m->alone;
         if (m->data)
-            s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow);
+s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow & 1);
+        if (!plain && x->slow > 1)
+            s->pipe_free[port] = s->data_free[port] + 1;
         if (!plain && m->blocks)
             s->back[m->blocks - 1] = s->now + 2;
     }
@@ -794,7 +800,8 @@ INLINE int32_t port_with_room(Sim *s, const Op *m)
         return least_used(s->counters, (uint32_t)m->ports & s->with_room);
     if (m->choice == BEHIND_QUEUE)
         return port_behind_queue(s, m);
-    const int32_t port = port_of_access((uint32_t)m->ports, s->accessed, s->counters);
+    const int32_t port = s->next_in_order < s->in_order ? s->ordered[s->next_in_order++]
+                                                        : port_of_access((uint32_t)m->ports, s->accessed, s->counters);
     s->accessed |= 1u << port;
     return s->with_room >> port & 1 ? port : -1;
 }
@@ -899,7 +906,7 @@ INLINE Instance *next_microop(Sim *s, const Op *m, int32_t given, const int by_p
     x->slow = 0;
     x->banks = 0;
     if (m->varies) {
-        x->slow = (int16_t)((m->slow >> s->phase & 1) + (m->more >> s->phase & 1));
+        x->slow = (int16_t)((m->slow >> s->phase & 1) | (m->more >> s->phase & 1) << 1);
         x->banks = m->size ? banks_of(s, m) : 0;
     }
     x->enters = by_port || !m->ports ? BEFORE_ALL : x->ready;
@@ -1036,6 +1043,90 @@ static int accesses_fit(const Sim *s)
     return 1;
 }
 
+/* The accesses that this cycle may dispatch, MOST_IN_ORDER at most; how many of them are loads of vectors. Of these it
+   dispatches one fewer after so many cycles in a row that dispatched the most, until its slots hold no more than that. */
+static int32_t accesses_of_cycle(Sim *s, const Later **end)
+{
+    const Core *c = s->core;
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    const Later *access = own->accesses, *last = access;
+    int32_t slots = slots_delivered(s), loads = 0;
+    s->fitting = s->queues ? s->fitting : INT32_MAX;
+    slots = s->fitting < slots ? s->fitting : slots;
+    for (; access < own->accesses_end && access->slot < slots && access < own->accesses + MOST_IN_ORDER; access++)
+        if (!(access->ports & ~s->vectors)) {
+            last = access;
+            loads++;
+        }
+    s->fewer_loads = loads >= c->most_loads[0] && (s->fewer_loads || s->loads_in_a_row >= c->loads_in_a_row);
+    if (s->fewer_loads) {
+        s->fitting = last->slot;
+        access = last;
+        loads--;
+    }
+    *end = access;
+    return loads;
+}
+
+/* Of some ports the one with the fewest entries, the first of equals. */
+static int32_t first_least(const int32_t *entries, uint32_t ports)
+{
+    int32_t best = __builtin_ctz(ports);
+    for (uint32_t rest = ports & (ports - 1); rest; rest &= rest - 1)
+        best = entries[__builtin_ctz(rest)] < entries[best] ? __builtin_ctz(rest) : best;
+    return best;
+}
+
+/* Of the accesses from one on, so many of which get ports of their own, the ports in the first order that all allow; 0 if
+   they allow none. */
+static int ports_apart(const Sim *s, const Later *access, int32_t count, uint32_t given, int32_t *ports)
+{
+    if (!count)
+        return 1;
+    for (uint32_t able = access->ports & (uint32_t)s->core->addressing & ~given; able; able &= able - 1) {
+        *ports = __builtin_ctz(able);
+        if (ports_apart(s, access + 1, count - 1, given | 1u << *ports, ports + 1))
+            return 1;
+    }
+    return 0;
+}
+
+/* Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such ports take
+   different ones, in the first order that all allow, and each of the others the one with the fewest entries as dispatch
+   sees them. 0 where they find no room together. */
+static int order_accesses(Sim *s)
+{
+    const Core *c = s->core;
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    const Later *end;
+    int32_t counters[PORTS], entries[PORTS], loads = 0;
+    s->in_order = s->next_in_order = 0;
+    if (own->loads >= 2)
+        loads = accesses_of_cycle(s, &end);
+    if (loads < 2) {
+        s->loads_in_a_row = s->fewer_loads = 0;
+        return accesses_fit(s);
+    }
+    const int32_t count = (int32_t)(end - own->accesses);
+    int32_t apart = count < s->addressings ? count : s->addressings;
+    while (!ports_apart(s, own->accesses, apart, 0, s->ordered))
+        apart--;
+    memcpy(counters, s->counters, sizeof counters);
+    for (int32_t port = 0; port < PORTS; port++)
+        entries[port] = s->entry_of[port] ? (int32_t)(s->entries_seen >> __builtin_ctzll(s->entry_of[port]) & 0xFFFF) : counters[port];
+    for (int32_t k = 0; k < count; k++) {
+        if (k >= apart)
+            s->ordered[k] = first_least(entries, own->accesses[k].ports);
+        const int32_t port = s->ordered[k];
+        entries[port] += (k >= apart);
+        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+            return 0;
+    }
+    s->in_order = count;
+    s->loads_in_a_row = loads < c->most_loads[0] ? 0 : s->loads_in_a_row + (s->loads_in_a_row < c->loads_in_a_row);
+    return 1;
+}
+
 /* The entries that dispatch sees in each queue. */
 static void list_entries(const Sim *s, int32_t *entries)
 {
@@ -1148,12 +1239,12 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (by_port && c->accesses_together && !accesses_fit(s)) {
+    if (by_port && c->together)
+        assign(s);
+    if (by_port && c->accesses_together && !(s->vectors ? order_accesses(s) : accesses_fit(s))) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (by_port && c->together)
-        assign(s);
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
@@ -1439,6 +1530,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     out[n++] = s->entry - s->entries;
     out[n++] = c->source == LSD ? s->pass_issuing % c->copies : 0;
     out[n++] = s->slot_in_entry;
+    out[n++] = s->loads_in_a_row << 1 | s->fewer_loads;
     out[n++] = s->slots_issued - s->slots_retired;
     for (int32_t k = 0; k < SCHEDULERS; k++)
         out[n++] = s->room[k];
@@ -1468,6 +1560,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
+        out[n++] = left(s, s->pipe_free[port]);
     }
     if (c->one_result) { /* from this cycle on */
         const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
@@ -1613,6 +1706,7 @@ static void list_turns(Sim *s)
         s->near[s->addressings] = s->core->rooms[s->core->scheduler_of[port]] - s->core->issue_width;
         s->addressing[s->addressings++] = port;
     }
+    s->vectors = s->core->loads_in_a_row ? (uint32_t)s->core->load_ports[0] : 0;
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1659,8 +1753,9 @@ static int32_t issue_of(const Core *c, int32_t ports)
 /* Passes after which a µop stands at the same place in a line again. */
 static int32_t phases_of(const Op *m)
 {
-    int32_t phases = m->slow ? PHASES : 1;
-    for (int32_t place = m->stride % PHASES; !m->slow && m->size && place; place = (place + m->stride) % PHASES)
+    const int differs = m->slow || m->more;
+    int32_t phases = differs ? PHASES : 1;
+    for (int32_t place = m->stride % PHASES; !differs && m->size && place; place = (place + m->stride) % PHASES)
         phases++;
     return phases;
 }
@@ -1695,8 +1790,8 @@ static int make_ops(Sim *s, const Program *program)
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32,
                       (uint32_t)m[u].more_low | (uint64_t)(uint32_t)m[u].more_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
-                      m[u].blocks, m[u].slow_low || m[u].slow_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
-                      c->bank_bytes ? m[u].size : 0};
+                      m[u].blocks, m[u].slow_low || m[u].slow_high || m[u].more_low || m[u].more_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
+                      c->bank_bytes ? m[u].size : 0, m[u].load};
         s->behind_queue |= ops[u].choice == BEHIND_QUEUE;
         s->shared |= m[u].blocks ? 1u << (m[u].blocks - 1) : 0;
         const int32_t own = phases_of(&ops[u]);
@@ -1824,8 +1919,10 @@ static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
     for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
         sets = sets ? add_operations(ahead, own, sets) : 0;
         for (const Op *m = own->ops; s->core->accesses_together && own->accesses && m < own->ops_end; m++)
-            if (m->ports & s->core->addressing)
+            if (m->ports & s->core->addressing) {
                 *next++ = (Later){w.taken - 1, (uint32_t)m->ports};
+                ahead->loads += s->vectors && !((uint32_t)m->ports & ~s->vectors);
+            }
     }
     ahead->accesses_end = next;
     return next;
