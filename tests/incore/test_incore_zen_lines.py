@@ -29,7 +29,7 @@ TWO_OF_FIVE = "c5fd104406f8c5fd58440608c5fd580406c5fd580407c4c17d580400c5fd11040
 EVERY_OTHER = "c5fc10440608c5fc10440628c5fc10440648c5fc104406684883e8804839c275df"
 """Four 256-bit loads of one stream, 8 bytes off its lines: every other one crosses; 1.93 cycles per line."""
 ORDERED = {
-    # 256-bit loads across lines (x) and not (a), stores (s), moves (m), 512-bit loads (A) and stores (S), all in one place;
+    # 256-bit loads across lines (x) and not (a), stores (s), moves (m), 512-bit loads (A) and stores (S), all in place;
     # dec and jnz
     "ax": ("c5fd1002c5fd104a3049ffc975f2", 1.99),
     "aaax": ("c5fd1002c5fd104a20c5fd105240c5fd105a3049ffc975e8", 2.99),
