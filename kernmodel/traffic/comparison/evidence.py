@@ -170,7 +170,6 @@ def simulated_instead(
     return replace(
         simulated,
         conditions=symbolic.conditions,
-        transitions=symbolic.transitions,
         symbolic=symbolic,
         differences=differences,
         notes=(*notes, *simulated.notes),

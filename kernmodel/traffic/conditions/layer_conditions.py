@@ -34,7 +34,7 @@ from kernmodel.traffic.conditions.paths import (
     unit_of_work,
 )
 from kernmodel.traffic.conditions.quantities import Rate, formula_of_sum
-from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of, volumes_of
+from kernmodel.traffic.conditions.requirements import layer_conditions_of, volumes_of
 from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
@@ -116,7 +116,6 @@ def layer_conditions(
         paths=moved.paths,
         accesses=moved.accesses,
         conditions=conditions,
-        transitions=transitions_of(conditions, tuple(prepared.nest.symbols)),
         arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stored, moved.paths, machine),
         cores=cores,
         safety=safety,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from kernmodel.formulas.formula import Formula
@@ -16,7 +17,7 @@ from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.conditions.windows import SWEEP, Window
 from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.units import format_bytes
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import LateMapping, dataclass
 
 Transition = tuple[str, int, str, str]
 
@@ -139,11 +140,8 @@ def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Anal
     if crowded is not None:
         needed, capacity = crowded.footprint.volume, crowded.usable
     strides = crowded.footprint.strides_text() if crowded else ""
-    names = needed.formula.free_symbols
-    breaks_at = {
-        symbol: largest_size(needed.formula, capacity, symbol, nest.values) if symbol in names else None
-        for symbol in nest.prepared.nest.symbols
-    }
+    symbols = tuple(nest.prepared.nest.symbols)
+    breaks_at = LateMapping(partial(_largest_sizes, needed.formula, capacity, symbols, nest.values))
     share = min(analysis.share(window, room) for window in requirement.windows)
     return LayerCondition(
         cache=cache,
@@ -153,12 +151,27 @@ def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Anal
         holds=share == 1,
         reuses=requirement.reuses,
         breaks_at=breaks_at,
-        solved={s: solution(s, n, needed.formula, nest.values, strides) for s, n in breaks_at.items() if s in names},
+        solved=LateMapping(partial(_solutions, breaks_at, needed.formula, nest.values, strides)),
         hits=requirement.hits,
         misses=requirement.misses,
         share=float(share),
         few_sets=SharedSets(crowded.footprint.array, crowded.touched, crowded.sets) if crowded else None,
     )
+
+
+def _largest_sizes(
+    required: Formula, capacity: float, symbols: Sequence[str], sizes: Mapping[str, int]
+) -> dict[str, int | None]:
+    """By symbol, `largest_size`."""
+    return {symbol: largest_size(required, capacity, symbol, sizes) for symbol in symbols}
+
+
+def _solutions(
+    breaks_at: Mapping[str, int | None], required: Formula, sizes: Mapping[str, int], strides: str
+) -> dict[str, str]:
+    """By symbol that the requirement depends on, `solution`."""
+    names = required.free_symbols
+    return {s: solution(s, largest, required, sizes, strides) for s, largest in breaks_at.items() if s in names}
 
 
 def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSets | None:
@@ -169,8 +182,9 @@ def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSe
     return crowded if crowded is not None and crowded.share() > whole else None
 
 
-def transitions_of(conditions: Sequence[LayerCondition], symbols: Sequence[str]) -> tuple[Transition, ...]:
+def transitions_of(conditions: Sequence[LayerCondition]) -> tuple[Transition, ...]:
     """The sizes at which conditions break, ascending, for the symbol that most of them depend on (else the first)."""
+    symbols = conditions[0].breaks_at if conditions else ()
     dependent = {symbol: sum(symbol in condition.solved for condition in conditions) for symbol in symbols}
     symbol = max(dependent, key=lambda name: dependent[name], default="")
     found = [
