@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import PathTraffic, Traffic
 
+_THRESHOLDS = frozenset({"threshold", "layout"})
+"""Codes of doubts that data are about as large as a cache."""
+
 _MATTERS = 0.01
 """Lines that differ by less than this share are told alike."""
 
@@ -148,11 +151,15 @@ class TrafficMethod:
         Raises:
             UnsupportedKernelError: the method does not apply to the nest.
         """
-        from kernmodel.traffic.conditional import executed_traffic
-
         if self.part is not None:
             return self.with_ends(self._whole().traffic(sizes, cores, stores, lanes), sizes)
-        traffic = executed_traffic(self.found(sizes, cores, stores, lanes), self.nest, sizes, self.machine)
+        return self._executed(self.found(sizes, cores, stores, lanes), sizes)
+
+    def _executed(self, found: Traffic, sizes: Mapping[str, int]) -> Traffic:
+        """The traffic without what branches leave out; it says so if no write-allocate is evaded."""
+        from kernmodel.traffic.conditional import executed_traffic
+
+        traffic = executed_traffic(found, self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
@@ -162,19 +169,15 @@ class TrafficMethod:
         """The way to the traffic of the nest by itself."""
         return replace(self, part=None)
 
-    def with_ends(self, traffic: Traffic, sizes: Mapping[str, int], *, placed: bool = False) -> Traffic:
-        """The traffic of the nest with what lies at the ends of the part.
-
-        Args:
-            placed: whether it is the mean over parts of the lines (`placed`).
-        """
+    def with_ends(self, traffic: Traffic, sizes: Mapping[str, int]) -> Traffic:
+        """The traffic of the nest with what lies at the ends of the part."""
         if self.part is None:
             return traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
-        from kernmodel.traffic.gradual import PLACES, GradualCaches, gradual_caches, mean_traffic
+        from kernmodel.traffic.gradual import PLACES, GradualCaches, gradual_caches, is_mean, mean_traffic
         from kernmodel.traffic.part_ends import with_ends
 
-        caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if placed else None
+        caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if is_mean(traffic) else None
         caches = caches or GradualCaches((self.machine,), PLACES)
 
         def conditions(method: TrafficMethod) -> Traffic:
@@ -195,12 +198,10 @@ class TrafficMethod:
 
         if self.part is not None:
             before = self._whole().traffic(sizes, cores, stores)
-            whole = self._whole().placed(before, sizes, cores, stores)
-            return self.with_ends(whole, sizes, placed=whole is not before)
-        request = self.request
-        thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
+            return self.with_ends(self._whole().placed(before, sizes, cores, stores), sizes)
+        thresholds = all(one.reason_code in _THRESHOLDS for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
-        asked = request.simulation is not None or request.cache == "sim"
+        asked = self.request.simulation is not None or self.request.cache == "sim"
         if not thresholds or not conditions.conditions or asked:
             return found
         caches = gradual_caches(self.machine, conditions, huge=self._huge_pages())
@@ -218,21 +219,28 @@ class TrafficMethod:
     def _huge_pages(self) -> bool:
         return (self.request.pages or self.machine.pages) == "huge"
 
-    def undoubted(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
-        """The traffic by layer conditions where these are taken without a simulation, wherever pages lie; else None."""
-        if self.part is not None:
-            return self.part.undoubted(sizes, cores, stores)
+    def unsimulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
+        """The same where no simulation has a part in it: nothing speaks against the layer conditions, or nothing but
+        that data are about as large as a cache that loses its lines little by little; else None."""
         if self.among is not None or self.request.simulation is not None or self.request.cache not in ("auto", "lc"):
             return None
-        from kernmodel.traffic.comparison.evidence import is_doubted
-        from kernmodel.traffic.gradual import gradual_caches
+        from kernmodel.traffic.comparison.evidence import doubted
+        from kernmodel.traffic.gradual import is_mean
 
         try:
-            symbolic, (sized, _) = self.symbolic(sizes, cores, stores), self._reuse(sizes, stores)
+            alone, (sized, _) = self._alone(sizes, cores, stores), self._reuse(sizes, stores)
         except UnsupportedKernelError:
             return None
-        doubted = self.request.cache == "auto" and is_doubted(symbolic, sized, self.machine)
-        return None if doubted or gradual_caches(self.machine, symbolic, huge=False) else symbolic
+        found = self._beside_neighbours(alone, alone, stores)
+        traffic = self._executed(found, sizes)
+        codes = doubted(alone, sized, self.machine) if self.request.cache == "auto" and alone.safety == 1 else ()
+        if not codes:
+            return self.placed(traffic, sizes, cores, stores)
+        if traffic is not alone or not _THRESHOLDS.issuperset(codes):
+            return None
+        # what a simulation says of them would not count
+        placed = self.placed(traffic, sizes, cores, stores)
+        return placed if is_mean(placed) else None
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
