@@ -182,6 +182,7 @@ INLINE void execute_marked(const Walk *w, Inner *in, u64 it, u64 mark)
     Sim *s = w->sim;
     const Level *l = s->levels;
     u64 first = address_at(w, in, it), last = first + in->last;
+    s->asking = in->served;
     for (u64 number = in->low;; number++) {
         if (is_marked(s, number, mark)) {
             u64 base = number * l->line_bytes, end = base + (l->line_bytes - 1);
@@ -323,6 +324,7 @@ INLINE int run_planned(Walk *w, const Event *event, u64 it)
             continue;
         if (LIKELY(s->plain && in->kind == LOAD)) {
             in->hits--;
+            s->asking = in->served;
             in->served[plain_load_line(s, s->levels, in->low)]++;
         } else
             execute_inner(w, in, it);
@@ -456,7 +458,7 @@ static void count_hits(Sim *s, Inner *in)
 }
 
 /* Execute iterations of the innermost loop. */
-static void run_inner(Walk *w, u64 iterations)
+static void run_row(Walk *w, u64 iterations)
 {
     w->base = 0;
     for (int i = 0; i < w->inner_count; i++)
