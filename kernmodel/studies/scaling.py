@@ -110,7 +110,8 @@ _Place = tuple[int, int]
 
 
 _WORTH_ASKING = 6
-"""So many answers that are saved make up for the two traffics that tell whether they are."""
+"""So many answers that are saved make up for the two traffics that tell whether they are, of places that nobody asks
+for."""
 
 
 def _representatives(
@@ -127,12 +128,15 @@ def _representatives(
         settled_at: the traffic where layer conditions hold undoubtedly, or a simulation agrees with them.
     """
     active, parts = (sorted(set(numbers)) for numbers in zip(*places, strict=True))
-    if len(places) - len(active) < _WORTH_ASKING:
+    if len(places) < 3:
         return {place: place for place in places}
-    if _alike(settled_at(active[-1], parts[0]), settled_at(active[0], parts[-1])):
+    worth = len(active) == 1 or len(places) - len(active) >= _WORTH_ASKING
+    if worth and _alike(settled_at(active[-1], parts[0]), settled_at(active[0], parts[-1])):
         fewest = {one: min(count for other, count in places if other == one) for one in active}
         return {(one, count): (one, fewest[one]) for one, count in places}
     number, values = max(enumerate((active, parts)), key=lambda each: each[1][-1] / each[1][0])
+    if not worth:
+        number, values = 0, active
     middle = values[len(values) // 2]
     halves = ([place for place in places if (place[number] < middle) is below] for below in (True, False))
     return {place: one for half in halves for place, one in _representatives(half, settled_at).items()}

@@ -20,7 +20,7 @@ from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
-_FEW, _SOME = 4, 64
+_FEW, _SOME = 4, 256
 """Of how many sizes the reuse is remembered, and how many parts of a nest are."""
 
 if TYPE_CHECKING:
