@@ -26,8 +26,7 @@ _FEW, _SOME = 4, 256
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.together import Together
-    from kernmodel.traffic.conditions.layer_conditions import FoundReuse, Volumes
-    from kernmodel.traffic.conditions.streams import SizedNest
+    from kernmodel.traffic.conditions.layer_conditions import SizedReuse, Volumes
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import PathTraffic, Traffic
 
@@ -57,7 +56,7 @@ class TrafficMethod:
     machine: Machine
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
-    reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
+    reuses: Memo[SizedReuse] = field(default_factory=lambda: Memo(_FEW))
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
@@ -103,7 +102,7 @@ class TrafficMethod:
             return divided, ()
         from kernmodel.traffic.conditions.halos import reach_beyond
 
-        ends = reach_beyond(divided._reuse(sizes, stores)[0])
+        ends = reach_beyond(divided._reuse(sizes, stores).nest)
         return replace(self, part=divided if ends > _LITTLE else None), ()
 
     def _part(self, sizes: Mapping[str, int], parts: int, blocks: Mapping[str, int]) -> TrafficMethod | None:
@@ -136,8 +135,8 @@ class TrafficMethod:
         from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
         def find() -> tuple[Volumes, float]:
-            nest, reuse = self._reuse(sizes, stores)
-            return needs_of(reuse), boundary_share(working_set_of_streams(nest), self.machine.line_bytes)
+            reuse = self._reuse(sizes, stores)
+            return needs_of(reuse), boundary_share(working_set_of_streams(reuse.nest), self.machine.line_bytes)
 
         return self.needs.get((tuple(sizes.items()), self.machine.line_bytes, stores == "nt"), find)
 
@@ -183,7 +182,7 @@ class TrafficMethod:
         def conditions(method: TrafficMethod) -> Traffic:
             reuse = method._reuse(sizes, traffic.stores)
             neighbours = method.has_neighbours
-            moved = on_machines(traffic, *reuse, caches.machines, neighbours=neighbours, explained=False)
+            moved = on_machines(traffic, reuse, caches.machines, neighbours=neighbours, explained=False)
             return mean_traffic(traffic, moved, self.machine, caches.cause)
 
         same = traffic.stores, traffic.cores, traffic.safety
@@ -210,7 +209,7 @@ class TrafficMethod:
         from kernmodel.traffic.conditional import executed_traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
 
-        moved = on_machines(conditions, *self._reuse(sizes, stores), caches.machines, neighbours=self.has_neighbours)
+        moved = on_machines(conditions, self._reuse(sizes, stores), caches.machines, neighbours=self.has_neighbours)
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
         mean = mean_traffic(conditions, parts, self.machine, caches.cause)
         # what nobody would see is no cause for other numbers than those of `traffic`
@@ -228,7 +227,7 @@ class TrafficMethod:
         from kernmodel.traffic.gradual import is_mean
 
         try:
-            alone, (sized, _) = self._alone(sizes, cores, stores), self._reuse(sizes, stores)
+            alone, sized = self._alone(sizes, cores, stores), self._reuse(sizes, stores).nest
         except UnsupportedKernelError:
             return None
         found = self._beside_neighbours(alone, alone, stores)
@@ -263,7 +262,7 @@ class TrafficMethod:
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
             symbolic = self._alone(sizes, cores, stores)
-            sized, _ = self._reuse(sizes, stores)
+            sized = self._reuse(sizes, stores).nest
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, lanes, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
@@ -308,25 +307,23 @@ class TrafficMethod:
         notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
         return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
 
-    def _reuse(self, sizes: Mapping[str, int], stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
+    def _reuse(self, sizes: Mapping[str, int], stores: StoreMode) -> SizedReuse:
         line_bytes, streaming = self.machine.line_bytes, stores == "nt"
         key = tuple(sizes.items()), line_bytes, streaming
         return self.reuses.get(key, lambda: self._analysed(sizes, line_bytes, stores))
 
-    def _analysed(self, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
-        from kernmodel.traffic.conditions.layer_conditions import reuse_of
+    def _analysed(self, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode) -> SizedReuse:
+        from kernmodel.traffic.conditions.layer_conditions import SizedReuse
         from kernmodel.traffic.conditions.streams import at_sizes
         from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
         if self.among is not None and stores != "nt":
             together, number = self.among
-            sized = together.sized(number, line_bytes)
-            return sized, reuse_of(sized, line_bytes, stores)
+            return SizedReuse(together.sized(number, line_bytes), line_bytes, stores)
         prepared = symbolic_nest(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
-        sized = at_sizes(prepared, sizes, line_bytes)
-        return sized, reuse_of(sized, line_bytes, stores)
+        return SizedReuse(at_sizes(prepared, sizes, line_bytes), line_bytes, stores)
 
     def symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions.
@@ -361,16 +358,15 @@ class TrafficMethod:
         from kernmodel.traffic.part_ends import with_ends
 
         reuse = self._reuse(alone.sizes, stores)
-        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True, explained=False)
+        (shared,) = on_machines(alone, reuse, (self.machine,), neighbours=True, explained=False)
         return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
 
     def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions of the nest by itself, whatever other cores leave in shared caches."""
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
-        sized, reuse = self._reuse(sizes, stores)
-        safety = self.request.safety
-        return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)
+        reuse, safety = self._reuse(sizes, stores), self.request.safety
+        return layer_conditions(reuse, self.machine, sizes, cores=cores, safety=safety, stores=stores)
 
     def _simulated(
         self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int, because: str = ""

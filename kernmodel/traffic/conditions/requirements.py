@@ -35,7 +35,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
-class _Requirement:
+class Requirement:
     """A volume, the windows and reuses that need it, and how many references hit and miss where no larger one fits."""
 
     volume: Size
@@ -46,17 +46,15 @@ class _Requirement:
 
 
 def layer_conditions_of(
-    analysis: Analysis, machine: Machine, rooms: Sequence[Room], unit: Fraction
+    analysis: Analysis, requirements: Sequence[Requirement], machine: Machine, rooms: Sequence[Room]
 ) -> tuple[LayerCondition, ...]:
     """All conditions of all caches, innermost cache first, per cache the one that needs least first.
 
     Args:
-        analysis: the reuse of the nest.
+        analysis: the reuse of the nest; requirements: what it needs.
         machine: gives the caches their names.
         rooms: what a core has of each cache.
-        unit: iterations in a unit of work.
     """
-    requirements = _requirements(analysis, unit)
     return tuple(
         _condition(level.name, room, requirement, analysis)
         for level, room in zip(machine.levels, rooms, strict=True)
@@ -70,8 +68,8 @@ def volumes_of(analysis: Analysis) -> dict[tuple[str, ...], float]:
     return {(s.carrier, s.array, s.access, s.source): float(analysis.volume(s.window).value) for s in found}
 
 
-def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
-    """The distinct volumes, smallest first."""
+def requirements_of(analysis: Analysis, unit: Fraction) -> list[Requirement]:
+    """The distinct volumes that reuses need, smallest first; `unit` is the iterations in a unit of work."""
     gathered: dict[object, tuple[Size, list[Saving]]] = {}
     for reuse in analysis.reuses:
         for saving in savings(reuse, analysis, unit):
@@ -81,7 +79,7 @@ def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     return [_requirement(analysis, needed, saved) for needed, saved in ordered]
 
 
-def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _Requirement:
+def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> Requirement:
     formula = needed.formula
     reuses = tuple(Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in saved)
     hits = references = 0
@@ -89,7 +87,7 @@ def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _
         references += len(misses)
         hits += sum(2 * m.misses.value < reuse.base.value for m in misses)
     windows = tuple({saving.window.key: saving.window for saving in saved}.values())
-    return _Requirement(needed, windows, reuses, hits, references - hits)
+    return Requirement(needed, windows, reuses, hits, references - hits)
 
 
 def loop_name(carrier: int, nest: SizedNest) -> str:
@@ -134,7 +132,7 @@ def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iter
             yield Saving(end.window, loop, reuse.stream.array, *texts, lines)
 
 
-def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
+def _condition(cache: str, room: Room, requirement: Requirement, analysis: Analysis) -> LayerCondition:
     nest, needed, capacity = analysis.nest, requirement.volume, room.capacity
     crowded = _crowded(requirement, room, analysis)
     if crowded is not None:
@@ -174,7 +172,7 @@ def _solutions(
     return {s: solution(s, largest, required, sizes, strides) for s, largest in breaks_at.items() if s in names}
 
 
-def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSets | None:
+def _crowded(requirement: Requirement, room: Room, analysis: Analysis) -> FewSets | None:
     """What of the data falls into few sets, if it has less room there than all data have in the whole cache."""
     found = (analysis.few_sets(window, room) for window in requirement.windows)
     crowded = max((use for use in found if use is not None), key=FewSets.share, default=None)
