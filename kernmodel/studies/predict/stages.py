@@ -132,7 +132,7 @@ class Stages:
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[Placement] = Memo(_SOME)
-        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_FEW)
+        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_SOME)
         self._divisions: Memo[tuple[Note, ...]] = Memo(_FEW)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
