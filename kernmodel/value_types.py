@@ -9,19 +9,21 @@ prints and guards a value is the same code for all classes. They are data classe
 not frozen, whose values can be changed.
 
 `NamedTuple` leaves annotations as they are written, where the standard library's compiles each of them.
+
+`LateMapping` is a mapping that is made when it is first asked for, for fields that few readers of a value look at.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from inspect import get_annotations, signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["NamedTuple", "dataclass"]
+__all__ = ["LateMapping", "NamedTuple", "dataclass"]
 
 if TYPE_CHECKING:  # type checkers know the standard library's and what it makes
     from dataclasses import dataclass
@@ -258,3 +260,29 @@ def _state(self: Any) -> list[Any]:
 def _set_state(self: Any, state: list[Any]) -> None:
     for one, value in zip(dataclasses.fields(self), state, strict=True):
         _set(self, one.name, value)
+
+
+_Value = TypeVar("_Value")
+
+
+class LateMapping(Mapping[str, _Value]):
+    """The mapping that a call gives, made when it is first looked at."""
+
+    def __init__(self, make: Callable[[], Mapping[str, _Value]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, _Value]:
+        return self._make()
+
+    def __getitem__(self, key: str) -> _Value:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __repr__(self) -> str:
+        return repr(self._made)

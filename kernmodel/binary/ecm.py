@@ -124,7 +124,6 @@ def call_traffic(flow: CountedFlow, found: Residency, machine: Machine, mix: Ins
         paths=paths,
         accesses=(),
         conditions=(),
-        transitions=(),
         arithmetic_intensity=arithmetic_intensity(mix.flops, mix.bytes, paths, machine),
         cores=1,
         safety=1.0,

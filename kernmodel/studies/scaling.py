@@ -110,31 +110,36 @@ _Place = tuple[int, int]
 
 
 _WORTH_ASKING = 6
-"""So many answers that are saved make up for the two traffics that tell whether they are."""
+"""So many answers that are saved make up for the two traffics that tell whether they are, of places that nobody asks
+for."""
 
 
 def _representatives(
-    places: Sequence[_Place], undoubted_at: Callable[[int, int], Traffic | None]
+    places: Sequence[_Place], settled_at: Callable[[int, int], Traffic | None]
 ) -> dict[_Place, _Place]:
     """By place, one with as many active cores and no more at work that has the same prediction.
 
     More cores at work leave each a smaller part, more active ones smaller shares of the caches: no condition is nearer
     to failing than with the most active of the fewest at work, or nearer to holding than with the fewest of the most.
-    Where nothing is doubted and all is the same in both of these cases, it is between them, too.
+    Where conditions are not doubted or simulations agree with them, and all is the same in both cases, it is between
+    them, too.
 
     Args:
-        undoubted_at: the traffic where layer conditions are taken for it without a simulation.
+        settled_at: the traffic where layer conditions hold undoubtedly, or a simulation agrees with them.
     """
     active, parts = (sorted(set(numbers)) for numbers in zip(*places, strict=True))
-    if len(places) - len(active) < _WORTH_ASKING:
+    if len(places) < 3:
         return {place: place for place in places}
-    if _alike(undoubted_at(active[-1], parts[0]), undoubted_at(active[0], parts[-1])):
+    worth = len(active) == 1 or len(places) - len(active) >= _WORTH_ASKING
+    if worth and _alike(settled_at(active[-1], parts[0]), settled_at(active[0], parts[-1])):
         fewest = {one: min(count for other, count in places if other == one) for one in active}
         return {(one, count): (one, fewest[one]) for one, count in places}
     number, values = max(enumerate((active, parts)), key=lambda each: each[1][-1] / each[1][0])
+    if not worth:
+        number, values = 0, active
     middle = values[len(values) // 2]
     halves = ([place for place in places if (place[number] < middle) is below] for below in (True, False))
-    return {place: one for half in halves for place, one in _representatives(half, undoubted_at).items()}
+    return {place: one for half in halves for place, one in _representatives(half, settled_at).items()}
 
 
 def _alike(one: Traffic | None, other: Traffic | None) -> bool:
@@ -144,7 +149,12 @@ def _alike(one: Traffic | None, other: Traffic | None) -> bool:
     if any(found.few_sets for found in (*one.conditions, *other.conditions)):
         return False
     first, second = (
-        ([found.holds for found in each.conditions], [row.served_by for row in each.accesses]) for each in (one, other)
+        (
+            [found.holds for found in each.conditions],
+            [row.served_by for row in each.accesses],
+            [note for note in each.notes if note.code != "shared-cache"],
+        )
+        for each in (one, other)
     )
     return first == second
 
@@ -178,12 +188,14 @@ def scaling(
     alike: dict[Hashable, int] = {}
     # numbers of cores whose parts are the same share one answer
     fewest = cache(lambda parts: alike.setdefault(extent(nest, kernel.spread, sizes, parts), parts))
-    asked_at = cache(lambda active, parts: single if parts == 1 else known.answer(at(active, parts)))
+    asked_at = cache(lambda active, parts: single if parts == 1 else known.answer(at(active, parts), bounded=False))
     spread, domain = spread_of(nest, kernel.spread), machine.topology.cores_per_numa_domain
     working = [working_cores(divided(nest, kernel.spread, sizes, count), count) for count in counts]
     places = [(active, fewest(count)) for count in working for active in spread.by_domain(machine, count)]
     places += [(active, fewest(active)) for active in range(1, domain + 1)]
-    chosen = _representatives(list(dict.fromkeys(places)), cache(lambda *place: known.undoubted_traffic(at(*place))))
+    asked = dict.fromkeys(places)
+    settled = cache(lambda *place: known.settled_traffic(at(*place), simulated=place in asked))
+    chosen = _representatives(list(asked), settled)
 
     def exact(active: int, parts: int) -> EcmAnswer:
         return asked_at(active, fewest(parts))

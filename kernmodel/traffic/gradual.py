@@ -83,6 +83,11 @@ OTHERS = Cause(
 )
 
 
+def is_mean(traffic: Traffic) -> bool:
+    """Whether it is the mean over parts of the lines (`mean_traffic`)."""
+    return PLACES.note in traffic.notes or OTHERS.note in traffic.notes
+
+
 @dataclass(frozen=True, slots=True)
 class GradualCaches:
     """The machine with caches as large as they are for each of four equal parts of the lines, and why they differ."""

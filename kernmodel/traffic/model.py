@@ -264,8 +264,6 @@ class Traffic:
         paths: innermost first.
         accesses: per array reference, who serves it.
         conditions: all layer conditions, per cache, weakest first.
-        transitions: sizes (of the symbol that most conditions depend on) at which a condition in any cache breaks,
-            ascending: (symbol, largest value for which it holds, cache, text).
         arithmetic_intensity: FLOP per byte by level name: at "L1" bytes of load and store instructions, at each
             path's outer level ("L2", "L3", "Mem") bytes over that path; None where nothing moves.
         cores: cores that share shared caches in this answer.
@@ -277,8 +275,8 @@ class Traffic:
             the machine's cores can.
         evasion: of write-allocates from memory; None where none is evaded.
         sampling: how much was simulated; None for layer conditions.
-        symbolic: what layer conditions say, where simulated numbers stand in their place; its `conditions` and
-            `transitions` are repeated here.
+        symbolic: what layer conditions say, where simulated numbers stand in their place; its `conditions` are repeated
+            here.
         differences: where these differ from the simulated numbers, and why.
     """
 
@@ -293,7 +291,6 @@ class Traffic:
     paths: tuple[PathTraffic, ...]
     accesses: tuple[AccessTraffic, ...]
     conditions: tuple[LayerCondition, ...]
-    transitions: tuple[tuple[str, int, str, str], ...]
     arithmetic_intensity: Mapping[str, float | None]
     cores: int
     safety: float
@@ -305,6 +302,14 @@ class Traffic:
     sampling: Sampling | None = None
     symbolic: Traffic | None = None
     differences: tuple[Difference, ...] = ()
+
+    @property
+    def transitions(self) -> tuple[tuple[str, int, str, str], ...]:
+        """Sizes (of the symbol that most conditions depend on) at which a condition in any cache breaks, ascending:
+        (symbol, largest value for which it holds, cache, text)."""
+        from kernmodel.traffic.conditions.requirements import transitions_of
+
+        return transitions_of(self.conditions)
 
     @property
     def memory_lines(self) -> float:

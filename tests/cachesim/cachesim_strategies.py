@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -171,3 +172,28 @@ def streams(draw: Any, kinds: int = 3) -> Program:
         kind = KINDS[draw(st.integers(0, kinds - 1))]
         references.append(ProgramReference(kind, size, Form(where, (row, stride)), 2))
     return Program(loops, tuple(references))
+
+
+@st.composite
+def alike_rows(draw: Any) -> tuple[Hierarchy, Program]:
+    """Rows that mostly repeat one another some lines further on, in planes with other steps; the first cache holds a
+    few of them."""
+    hierarchy = draw(hierarchies(plain=True))
+    small = {"sets": draw(st.sampled_from([1, 2, 4, 8])), "ways": draw(st.integers(1, 3)), "hashed": False}
+    mostly = draw(st.sampled_from(["LRU", "LRU", "FIFO", "MRU"]))
+    known = {"policy": mostly, "victim_level": None, "write_back": True, "write_allocate": True}
+    hierarchy = replace(hierarchy, levels=(replace(hierarchy.levels[0], **small, **known), *hierarchy.levels[1:]))
+    trips = draw(st.integers(1, 4)), draw(st.integers(2, 14)), draw(st.integers(4, 16))
+    loops = tuple(ProgramLoop(constant("max", 0, 3), constant("min", trip, 3), 1) for trip in trips)
+    steps = draw(st.sampled_from([32, 96, 128, 160, -64, 40])), draw(st.sampled_from([8, 8, 16, 32, 48, -8]))
+    plane, between = draw(st.integers(-20, 60)) * 32, draw(st.integers(0, 3)) == 0
+    references = []
+    for number in range(draw(st.integers(1, 6))):
+        where = 20_000 + draw(st.integers(0, 100)) * 8
+        other = draw(st.integers(0, 19)) == 0
+        row = draw(st.sampled_from([0, 64, 200])) if other else steps[0]
+        depth = 2 if between and not number else 3
+        form = Form(where, (plane, row, steps[1] if depth == 3 else 0))
+        kind = KINDS[draw(st.integers(0, 1))]
+        references.append(ProgramReference(kind, draw(st.sampled_from([8, 16, 32])), form, depth))
+    return hierarchy, Program(loops, tuple(references))

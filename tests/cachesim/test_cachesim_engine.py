@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cachesim_strategies import LONG_LINES, Trace, constant, hierarchies, programs, streams, touch, traces
+from cachesim_strategies import LONG_LINES, Trace, alike_rows, constant, hierarchies, programs, streams, touch, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import Naive
@@ -215,6 +215,18 @@ def test_leaving_out_is_exact_with_streaming_stores(
     hierarchy: Hierarchy, program: Program, runs: list[int | None], after: Trace
 ) -> None:
     run_all([Simulator(hierarchy, engine="compiled", skip=skip) for skip in (False, True)], program, runs, after)
+
+
+@needs_compiled
+@settings(max_examples=150, deadline=None)
+@given(alike_rows(), pieces, later)
+def test_rows_that_repeat_one_another_are_exact(
+    case: tuple[Hierarchy, Program], runs: list[int | None], after: Trace
+) -> None:
+    hierarchy, program = case
+    compiled = [Simulator(hierarchy, engine="compiled", skip=skip) for skip in (False, True)]
+    for _ in range(2):
+        run_all(compiled, program, runs, after)
 
 
 @needs_compiled

@@ -167,7 +167,6 @@ def make_traffic() -> Traffic:
             AccessTraffic("b", "b[j][i]", "write", {"Mem": 1.0}, "first touch"),
         ),
         conditions=conditions,
-        transitions=(("N", 1024, "L1", "N ≤ 1024: L1 holds the rows"),),
         arithmetic_intensity={"L1": 0.1, "L2": 0.1, "L3": 1 / 6, "Mem": None},
         cores=1,
         safety=1.0,
@@ -184,7 +183,6 @@ def make_simulated() -> Traffic:
         make_traffic(),
         method="simulation",
         conditions=(),
-        transitions=(),
         paths=tuple(PathTraffic(name, *lines, zero, zero, zero, 1.0) for name, lines in numbers.items()),
         levels=(
             LevelTraffic("L1", 24.0, 20.6, 3.4, 8.0, 7.0, 1.0, 1.0, 3.4),

@@ -78,7 +78,7 @@ EVALUATION = Evaluation(
 
 def with_all_keys(traffic, simulated):
     """Traffic in which no part is missing: counts of a simulation with the conditions of layer conditions."""
-    return dataclasses.replace(simulated, conditions=traffic.conditions, transitions=traffic.transitions)
+    return dataclasses.replace(simulated, conditions=traffic.conditions)
 
 
 def simulation() -> Simulation:

@@ -126,7 +126,7 @@ def test_traffic_shows_conditions_as_formula_and_number(traffic_answer):
     text = text_of(traffic.traffic_report(traffic_answer))
     row = line_with(text, "(32*N - 16) B ≤ 32 KiB: 156.2 KiB needed")
     assert "N ≤ 1024" in row
-    assert "N ≤ 1024: L1 holds the rows" in text
+    assert "N ≤ 1024: reuse over loop j fits L1" in text
 
 
 def test_traffic_per_path_in_lines_and_bytes(traffic_answer):
@@ -145,7 +145,7 @@ def test_traffic_intensity_per_level(traffic_answer):
 
 
 def test_traffic_without_reuse(traffic_answer):
-    without = dataclasses.replace(traffic_answer.traffic, conditions=(), transitions=())
+    without = dataclasses.replace(traffic_answer.traffic, conditions=())
     text = text_of(traffic.traffic_report(dataclasses.replace(traffic_answer, traffic=without)))
     assert "no reference can reuse the line of another" in text
 

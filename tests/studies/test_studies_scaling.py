@@ -130,7 +130,7 @@ class Known:
     def answer(self, point, **_):
         return dataclasses.replace(self.single, prediction=self.prediction)
 
-    def undoubted_traffic(self, point):
+    def settled_traffic(self, point, **_):
         return self.single.traffic
 
 

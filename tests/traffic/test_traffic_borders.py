@@ -15,7 +15,7 @@ from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.part import part_of
 from kernmodel.source.nest.tiling import tile, whole_blocks
-from kernmodel.traffic.conditions.layer_conditions import layer_conditions, on_machines, reuse_of
+from kernmodel.traffic.conditions.layer_conditions import SizedReuse, layer_conditions, on_machines
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.simulation.sampling import checking
@@ -154,8 +154,8 @@ def test_cores_find_the_rows_of_their_neighbours_in_a_shared_cache(cores: int, c
     machine = replace(machine, levels=caches)
     part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
     sized = at_sizes(symbolic_nest(part), sizes, machine.line_bytes)
-    reuse = reuse_of(sized, machine.line_bytes, "regular")
-    alone = layer_conditions(sized, machine, sizes, cores=domain, reuse=reuse)
-    (found,) = on_machines(alone, sized, reuse, (machine,), neighbours=True)
+    reuse = SizedReuse(sized, machine.line_bytes, "regular")
+    alone = layer_conditions(reuse, machine, sizes, cores=domain)
+    (found,) = on_machines(alone, reuse, (machine,), neighbours=True)
     assert found.paths[-1].loads <= alone.paths[-1].loads
     assert found.paths[-1].loads == pytest.approx(lines_in_lockstep(n, cores, domain, room), rel=tolerance)

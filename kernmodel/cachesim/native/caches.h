@@ -106,6 +106,18 @@ typedef struct {
     u64 *written;
 } Buffer;
 
+/* What the first level sends for (`row`: of the counters of the reference that asked), and what it gives up modified
+ * (−1), in this order. */
+typedef struct {
+    u64 line;
+    i64 row;
+} Sent;
+
+typedef struct {
+    Sent *list;
+    u64 count, room, from; /* lines are counted from one; no more is written when the room is used up */
+} SentList;
+
 typedef struct {
     Level *levels;
     int count, skip, buffer_count, open_buffers, any_inclusive;
@@ -116,6 +128,8 @@ typedef struct {
     u64 *served; /* rows of count + 1 */
     i64 rows, used_rows;
     u64 *marks, mark; /* of the sets of the first level, for skipping */
+    SentList *sent;   /* where to write what the first level sends; NULL: nowhere */
+    const u64 *asking; /* counters of the reference that is executed */
 } Sim;
 
 static int load_line(Sim *s, Level *l, u64 number, u64 first, u64 last);
@@ -726,6 +740,14 @@ INLINE void fetch_victims(const Sim *s, u64 number)
 
 static void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty);
 
+INLINE void write_sent(Sim *s, const Level *l, u64 number, i64 row)
+{
+    SentList *sent = s->sent;
+    if (LIKELY(sent == NULL) || l->index > 0 || sent->count == sent->room)
+        return;
+    sent->list[sent->count++] = (Sent){number - sent->from, row};
+}
+
 /* Take a line that the level inside gives up. */
 NOINLINE void plain_accept_victim(Sim *s, Level *l, u64 number, u64 dirty)
 {
@@ -761,8 +783,10 @@ static void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty)
     if (l->victim != NULL) {
         if (displaced & 1 || l->clean_victims)
             plain_accept_victim(s, l->victim, number_of(displaced), displaced & 1);
-    } else if (displaced & 1)
+    } else if (displaced & 1) {
+        write_sent(s, l, number_of(displaced), -1);
         plain_store(s, l->store_to, number_of(displaced), 1);
+    }
 }
 
 /* Get a line from below and insert it; the level that served it. */
@@ -773,8 +797,10 @@ INLINE int plain_fill(Sim *s, Level *l, u64 *b, u64 number, u64 dirty)
         Line line = ask_victim_level(l->victim, number, 1);
         dirty |= line.dirty;
         served = line.valid ? l->victim->index : plain_load(s, l->load_from, number);
-    } else
+    } else {
+        write_sent(s, l, number, s->asking - s->served);
         served = plain_load(s, l->load_from, number);
+    }
     plain_insert(s, l, b, number, dirty);
     return served;
 }
@@ -911,6 +937,7 @@ NOINLINE void execute(Sim *s, int kind, u64 first, u64 last, u64 *served)
 {
     const Level *l = s->levels;
     u64 low = quotient(&l->line, first), high = quotient(&l->line, last);
+    s->asking = served;
     if (LIKELY(low == high)) {
         served[request(s, kind, low, first, last)]++;
         return;

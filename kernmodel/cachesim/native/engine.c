@@ -3,7 +3,7 @@
  * The rules are those of reference.py, which says them in words; the tests hold both against each other, counter by
  * counter. A plain shared library: no Python headers, no global state, all memory belongs to a Sim or a Walk. */
 
-#include "skipping.h"
+#include "repeating.h"
 
 /* ---- The walk over the loops ----------------------------------------------------------------------------------- */
 
@@ -60,8 +60,7 @@ static u64 iterate(Walk *w, u64 most)
     return count;
 }
 
-/* Execute up to `limit` inner iterations, and what comes before the next one. `done` counts them. */
-API int km_walk_run(Walk *w, u64 limit, u64 budget, u64 *done)
+static int run_loops(Walk *w, u64 limit, u64 budget, u64 *done)
 {
     u64 work = 0, each = (u64)w->inner_count + 1;
     *done = 0;
@@ -83,6 +82,14 @@ API int km_walk_run(Walk *w, u64 limit, u64 budget, u64 *done)
         if (work >= budget)
             return BUDGET;
     }
+}
+
+/* Execute up to `limit` inner iterations, and what comes before the next one. `done` counts them. */
+API int km_walk_run(Walk *w, u64 limit, u64 budget, u64 *done)
+{
+    int state = run_loops(w, limit, budget, done);
+    forget(w); /* others may execute something next */
+    return state;
 }
 
 /* Begin a sweep: at its start, or (values given) at an iteration. */
@@ -115,6 +122,11 @@ API void km_walk_free(Walk *w)
     free(w->inner);
     free(w->planned);
     free(w->events);
+    free(w->rows.before);
+    free(w->rows.now);
+    free(w->rows.places);
+    free(w->rows.hits);
+    free(w->rows.sent.list);
     free(w);
 }
 

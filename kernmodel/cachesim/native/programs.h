@@ -62,6 +62,18 @@ typedef struct {
     int apart;                         /* those are in different sets, as far as they touch different lines */
 } Event;
 
+enum { FIRST_COUNTERS = 6 };
+
+/* The last row that was executed, and how it repeats itself; see repeating.h. */
+typedef struct {
+    u64 *before, *now; /* keys of the first level before it, and before the one that is looked at */
+    u64 *places;       /* of the references, in bytes from the beginning of the line of the first one on */
+    u64 *hits;         /* of the references in the first level */
+    u64 counts[FIRST_COUNTERS], iterations, line, delta;
+    SentList sent;
+    int known, away, misfits; /* away: the lines of the first level are to be put where they are by now */
+} Rows;
+
 enum { MOST_PLANNED = 64 }; /* references of a program for which events are planned */
 enum { ENTER, ITERATE, LEAVE };
 enum { BUDGET = 0, SWEEP = 1, BRINK = 2, ADDRESS = -1, BOUND = -2, MEMORY = -3 };
@@ -75,6 +87,7 @@ typedef struct {
     Indirection *indirections;
     Inner *inner, **planned;
     Event *events;
+    Rows rows;
     int depth, reference_count, inner_count, phase, at, resumed, skip_before, irregular, stores, streams;
     u64 base; /* iteration of this run to which the addresses of `inner` belong */
     u64 limit; /* last address */
@@ -177,6 +190,8 @@ static u64 indirect_part(const Walk *w, const Reference *r, int depth)
     return sum;
 }
 
+static void forget(Walk *w);
+
 /* Execute the references between two loops. */
 static int between(Walk *w, int depth, int after)
 {
@@ -188,6 +203,7 @@ static int between(Walk *w, int depth, int after)
         if (!check_address(w, n, depth, &address))
             return ADDRESS;
         address += indirect_part(w, r, depth);
+        forget(w);
         w->sim->accesses++;
         execute(w->sim, r->kind, address, address + (r->size - 1), w->sim->served + n * (w->sim->count + 1));
     }

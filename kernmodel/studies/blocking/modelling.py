@@ -145,7 +145,6 @@ class Modeller:
         traffic = replace(
             traffic,
             conditions=known.conditions,
-            transitions=known.transitions,
             iterations_per_sweep=known.iterations_per_sweep,
         )
         answer = symbolic.answer

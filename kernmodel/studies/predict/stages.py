@@ -37,6 +37,7 @@ from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_key, traffic_method
+from kernmodel.traffic.model import SYMBOLIC
 from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
@@ -120,6 +121,7 @@ class Stages:
         self._methods: Memo[TrafficMethod] = Memo(_FEW)
         self._sizes: Memo[tuple[dict[str, int], dict[str, int]]] = Memo(_MANY)
         self._traffics: Memo[Traffic] = Memo(_MANY)
+        self._clear: Memo[Traffic | None] = Memo(_MANY)
         self._codes: Memo[Code] = Memo(_FEW)
         self._listings: Memo[CompiledListing] = Memo(_LARGE)
         self._origins: Memo[tuple[Origin, ...]] = Memo(_FEW)
@@ -130,7 +132,7 @@ class Stages:
         self._outsides: Memo[tuple[OutsideWork, tuple[Note, ...]]] = Memo(_SOME)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[Placement] = Memo(_SOME)
-        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_FEW)
+        self._parts: Memo[tuple[TrafficMethod, tuple[Note, ...]]] = Memo(_SOME)
         self._divisions: Memo[tuple[Note, ...]] = Memo(_FEW)
         self._helds: Memo[float] = Memo(_SOME)
         self._onces: Memo[Note] = Memo(_FEW)
@@ -138,7 +140,13 @@ class Stages:
         self._among: dict[Hashable, tuple[Together, int] | None] = {}
 
     def answer(
-        self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None, code: Code | None = None
+        self,
+        point: Point,
+        scaling_cores: Sequence[int] = (),
+        *,
+        at: Point | None = None,
+        code: Code | None = None,
+        bounded: bool = True,
     ) -> EcmAnswer:
         """The ECM prediction of one point, equal to `predict.predict_ecm` with the same request.
 
@@ -147,6 +155,7 @@ class Stages:
             at: a point with the sizes and block sizes to read and compile the kernel with, for points that share their
                 code; None: those of the point itself.
             code: the code of `at` where it is known already.
+            bounded: whether to find between which values T_ECM lies over all places that arrays and code may have.
 
         Raises:
             KernmodelError: any stage's error about its input.
@@ -166,10 +175,14 @@ class Stages:
             # what is wrong with the point itself comes first, whether the code was tried before or not
             self._first_traffic(point, place, machine)
             raise
-        return self._answer(self._case(point, place, machine), code, scaling_cores, shared=at)
+        return self._answer(self._case(point, place, machine), code, scaling_cores, shared=at, bounded=bounded)
 
-    def undoubted_traffic(self, point: Point) -> Traffic | None:
-        """The traffic of a point by layer conditions where nothing else decides (`TrafficMethod.undoubted`).
+    def settled_traffic(self, point: Point, *, simulated: bool) -> Traffic | None:
+        """The traffic of a point by layer conditions where no simulation has a part in it
+        (`TrafficMethod.unsimulated`), or one agrees with them; else None.
+
+        Args:
+            simulated: whether a simulation is asked.
 
         Raises:
             KernmodelError: any stage's error about its input.
@@ -178,7 +191,12 @@ class Stages:
         case, code, cores = self._case(point, point, machine), self.code(point, machine), point.kernel.cores
         stores, _ = _stores_of(code.loop, case.method)
         part, _ = self._of_core(case, stores, cores, point.kernel.parts or cores)
-        return part.method.undoubted(case.sizes, cores, stores)
+        known = self._unsimulated(part, stores, cores)
+        if known is not None or not simulated:
+            return known
+        found = self._placed_traffic(part, stores, cores, lanes_of(code.loop, part.method.nest))
+        agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
+        return found if agrees else None
 
     def check(self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None) -> None:
         """Raise what is wrong with a point apart from its code.
@@ -412,15 +430,30 @@ class Stages:
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
         """The traffic of caches that lose their lines little by little (`TrafficMethod.placed`)."""
-        method = case.method
+        known = self._unsimulated(case, stores, cores)
+        if known is not None:
+            return known
         if case.whole is not None:
-            before = self._vector_traffic(case.whole, stores, cores, lanes)
             whole = self._placed_traffic(case.whole, stores, cores, lanes)
-            key = ("ends", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
-            return self._traffics.get(key, lambda: method.with_ends(whole, case.sizes, placed=whole is not before))
-        found = self._vector_traffic(case, stores, cores, lanes)
+            return self._with_ends(case, whole, stores, cores, lanes)
+        method, found = case.method, self._vector_traffic(case, stores, cores, lanes)
         key = ("placed", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
+
+    def _unsimulated(self, case: _Case, stores: StoreMode, cores: int) -> Traffic | None:
+        """The same where no simulation has a part in it (`TrafficMethod.unsimulated`)."""
+        if case.whole is not None:
+            inside = self._unsimulated(case.whole, stores, cores)
+            return inside and self._with_ends(case, inside, stores, cores)
+        method = case.method
+        key = (case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+        return self._clear.get(key, lambda: method.unsimulated(case.sizes, cores, stores))
+
+    def _with_ends(self, case: _Case, whole: Traffic, stores: StoreMode, cores: int, lanes: int = 0) -> Traffic:
+        """The traffic of a nest with what lies at the ends of its parts; `lanes` are 0 where nothing is simulated."""
+        method = case.method
+        key = ("ends", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+        return self._traffics.get(key, lambda: method.with_ends(whole, case.sizes))
 
     def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
         """The traffic with what the compiled loop changes of it; the textbook model takes the source's."""
@@ -571,18 +604,18 @@ class Stages:
 
     def _elsewhere(
         self, case: _Case, code: Code, layout: _Layout, predicted: Callable[[Places | None, int | None], EcmPrediction]
-    ) -> tuple[Interval | None, tuple[Note, ...]]:
-        """Between which values T_ECM lies over all places that arrays and code may have, and what the address of the
-        code is worth, as a note; nothing where that makes no difference.
+    ) -> Interval | None:
+        """Between which values T_ECM lies over all places that arrays and code may have; None where that makes no
+        difference.
 
         Args:
             predicted: with the arrays in these places, and with the code at an address modulo 64 (None: its own).
         """
         from kernmodel.models.ecm import interval_of
-        from kernmodel.studies.predict.placement import CAUSE, placement_notes
+        from kernmodel.studies.predict.placement import CAUSE
 
         machine, request, taken = case.method.machine, case.point.code, layout.taken
-        found, notes = [], tuple[Note, ...]()
+        found = []
         if layout.places:
             moved = [predicted(place, None) for place in (taken, *layout.ends)]
             found.append(interval_of(moved, "addresses of the arrays", layout.places.assumed))
@@ -591,9 +624,19 @@ class Stages:
             if placed.interval:
                 moved = [predicted(place, address) for address in placed.ends]
                 found.append(interval_of(moved, CAUSE, placed.interval.assumed))
-            if place is taken:
-                notes = placement_notes(placed, code.loop.file, lambda address: predicted(taken, address).cycles)
-        return union((*found, predicted(taken, None).cycles_interval)), notes
+        return union((*found, predicted(taken, None).cycles_interval))
+
+    def _placed_notes(
+        self, case: _Case, code: Code, layout: _Layout, predicted: Callable[[Places | None, int | None], EcmPrediction]
+    ) -> tuple[Note, ...]:
+        """What the address of the code is worth; textbooks know none."""
+        from kernmodel.studies.predict.placement import placement_notes
+
+        machine, request, taken = case.method.machine, case.point.code, layout.taken
+        if request.classic:
+            return ()
+        placed = self._placement(code, machine, request, taken)
+        return placement_notes(placed, code.loop.file, lambda address: predicted(taken, address).cycles)
 
     def _outside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
@@ -625,7 +668,9 @@ class Stages:
         parameters, _ = self._core(case.method.machine)
         return outside, call_work(code.loop, outside, passes, parameters, case.point.code.call_cycles), unsure
 
-    def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
+    def _answer(
+        self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None, bounded: bool
+    ) -> EcmAnswer:
         from kernmodel.models.bandwidths import few_cores_notes
         from kernmodel.models.domain_memory import elsewhere_notes
         from kernmodel.models.ecm import predict
@@ -667,8 +712,10 @@ class Stages:
             return predictions[key]
 
         traffic = moved_at(cores, parts)
-        interval, placed = self._elsewhere(case, code, layout, partial(predicted, cores, parts))
-        prediction = replace(predicted(cores, parts), cycles_interval=interval)
+        here = partial(predicted, cores, parts)
+        prediction = predicted(cores, parts)
+        if bounded:
+            prediction = replace(prediction, cycles_interval=self._elsewhere(case, code, layout, here))
         _, calls, unsure = self._beside(case, code, incore, traffic)
         memory = prediction.transfers[-1]
         drawn = memory.bandwidth if memory.bytes else None
@@ -686,7 +733,7 @@ class Stages:
             *elsewhere_notes(machine, declared_bytes(method.nest, case.sizes)),
             *left_out_notes(machine, incore),
             *aliasing_notes(layout.places, incore, moved, loop.file),
-            *placed,
+            *self._placed_notes(case, code, layout, here),
         )
         scaled, divided = self._scaled(case, predicted, scaling_cores)
         return EcmAnswer(

@@ -20,16 +20,18 @@ from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
-_FEW, _SOME = 4, 64
+_FEW, _SOME = 4, 256
 """Of how many sizes the reuse is remembered, and how many parts of a nest are."""
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.together import Together
-    from kernmodel.traffic.conditions.layer_conditions import FoundReuse, Volumes
-    from kernmodel.traffic.conditions.streams import SizedNest
+    from kernmodel.traffic.conditions.layer_conditions import SizedReuse, Volumes
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import PathTraffic, Traffic
+
+_THRESHOLDS = frozenset({"threshold", "layout"})
+"""Codes of doubts that data are about as large as a cache."""
 
 _MATTERS = 0.01
 """Lines that differ by less than this share are told alike."""
@@ -54,7 +56,7 @@ class TrafficMethod:
     machine: Machine
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
-    reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
+    reuses: Memo[SizedReuse] = field(default_factory=lambda: Memo(_FEW))
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
@@ -100,7 +102,7 @@ class TrafficMethod:
             return divided, ()
         from kernmodel.traffic.conditions.halos import reach_beyond
 
-        ends = reach_beyond(divided._reuse(sizes, stores)[0])
+        ends = reach_beyond(divided._reuse(sizes, stores).nest)
         return replace(self, part=divided if ends > _LITTLE else None), ()
 
     def _part(self, sizes: Mapping[str, int], parts: int, blocks: Mapping[str, int]) -> TrafficMethod | None:
@@ -133,8 +135,8 @@ class TrafficMethod:
         from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
         def find() -> tuple[Volumes, float]:
-            nest, reuse = self._reuse(sizes, stores)
-            return needs_of(reuse), boundary_share(working_set_of_streams(nest), self.machine.line_bytes)
+            reuse = self._reuse(sizes, stores)
+            return needs_of(reuse), boundary_share(working_set_of_streams(reuse.nest), self.machine.line_bytes)
 
         return self.needs.get((tuple(sizes.items()), self.machine.line_bytes, stores == "nt"), find)
 
@@ -148,11 +150,15 @@ class TrafficMethod:
         Raises:
             UnsupportedKernelError: the method does not apply to the nest.
         """
-        from kernmodel.traffic.conditional import executed_traffic
-
         if self.part is not None:
             return self.with_ends(self._whole().traffic(sizes, cores, stores, lanes), sizes)
-        traffic = executed_traffic(self.found(sizes, cores, stores, lanes), self.nest, sizes, self.machine)
+        return self._executed(self.found(sizes, cores, stores, lanes), sizes)
+
+    def _executed(self, found: Traffic, sizes: Mapping[str, int]) -> Traffic:
+        """The traffic without what branches leave out; it says so if no write-allocate is evaded."""
+        from kernmodel.traffic.conditional import executed_traffic
+
+        traffic = executed_traffic(found, self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
@@ -162,25 +168,21 @@ class TrafficMethod:
         """The way to the traffic of the nest by itself."""
         return replace(self, part=None)
 
-    def with_ends(self, traffic: Traffic, sizes: Mapping[str, int], *, placed: bool = False) -> Traffic:
-        """The traffic of the nest with what lies at the ends of the part.
-
-        Args:
-            placed: whether it is the mean over parts of the lines (`placed`).
-        """
+    def with_ends(self, traffic: Traffic, sizes: Mapping[str, int]) -> Traffic:
+        """The traffic of the nest with what lies at the ends of the part."""
         if self.part is None:
             return traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
-        from kernmodel.traffic.gradual import PLACES, GradualCaches, gradual_caches, mean_traffic
+        from kernmodel.traffic.gradual import PLACES, GradualCaches, gradual_caches, is_mean, mean_traffic
         from kernmodel.traffic.part_ends import with_ends
 
-        caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if placed else None
+        caches = gradual_caches(self.machine, traffic, huge=self._huge_pages()) if is_mean(traffic) else None
         caches = caches or GradualCaches((self.machine,), PLACES)
 
         def conditions(method: TrafficMethod) -> Traffic:
             reuse = method._reuse(sizes, traffic.stores)
             neighbours = method.has_neighbours
-            moved = on_machines(traffic, *reuse, caches.machines, neighbours=neighbours, explained=False)
+            moved = on_machines(traffic, reuse, caches.machines, neighbours=neighbours, explained=False)
             return mean_traffic(traffic, moved, self.machine, caches.cause)
 
         same = traffic.stores, traffic.cores, traffic.safety
@@ -195,12 +197,10 @@ class TrafficMethod:
 
         if self.part is not None:
             before = self._whole().traffic(sizes, cores, stores)
-            whole = self._whole().placed(before, sizes, cores, stores)
-            return self.with_ends(whole, sizes, placed=whole is not before)
-        request = self.request
-        thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
+            return self.with_ends(self._whole().placed(before, sizes, cores, stores), sizes)
+        thresholds = all(one.reason_code in _THRESHOLDS for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
-        asked = request.simulation is not None or request.cache == "sim"
+        asked = self.request.simulation is not None or self.request.cache == "sim"
         if not thresholds or not conditions.conditions or asked:
             return found
         caches = gradual_caches(self.machine, conditions, huge=self._huge_pages())
@@ -209,7 +209,7 @@ class TrafficMethod:
         from kernmodel.traffic.conditional import executed_traffic
         from kernmodel.traffic.conditions.layer_conditions import on_machines
 
-        moved = on_machines(conditions, *self._reuse(sizes, stores), caches.machines, neighbours=self.has_neighbours)
+        moved = on_machines(conditions, self._reuse(sizes, stores), caches.machines, neighbours=self.has_neighbours)
         parts = [executed_traffic(one, self.nest, sizes, self.machine) for one in moved]
         mean = mean_traffic(conditions, parts, self.machine, caches.cause)
         # what nobody would see is no cause for other numbers than those of `traffic`
@@ -218,21 +218,28 @@ class TrafficMethod:
     def _huge_pages(self) -> bool:
         return (self.request.pages or self.machine.pages) == "huge"
 
-    def undoubted(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
-        """The traffic by layer conditions where these are taken without a simulation, wherever pages lie; else None."""
-        if self.part is not None:
-            return self.part.undoubted(sizes, cores, stores)
+    def unsimulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
+        """The same where no simulation has a part in it: nothing speaks against the layer conditions, or nothing but
+        that data are about as large as a cache that loses its lines little by little; else None."""
         if self.among is not None or self.request.simulation is not None or self.request.cache not in ("auto", "lc"):
             return None
-        from kernmodel.traffic.comparison.evidence import is_doubted
-        from kernmodel.traffic.gradual import gradual_caches
+        from kernmodel.traffic.comparison.evidence import doubted
+        from kernmodel.traffic.gradual import is_mean
 
         try:
-            symbolic, (sized, _) = self.symbolic(sizes, cores, stores), self._reuse(sizes, stores)
+            alone, sized = self._alone(sizes, cores, stores), self._reuse(sizes, stores).nest
         except UnsupportedKernelError:
             return None
-        doubted = self.request.cache == "auto" and is_doubted(symbolic, sized, self.machine)
-        return None if doubted or gradual_caches(self.machine, symbolic, huge=False) else symbolic
+        found = self._beside_neighbours(alone, alone, stores)
+        traffic = self._executed(found, sizes)
+        codes = doubted(alone, sized, self.machine) if self.request.cache == "auto" and alone.safety == 1 else ()
+        if not codes:
+            return self.placed(traffic, sizes, cores, stores)
+        if traffic is not alone or not _THRESHOLDS.issuperset(codes):
+            return None
+        # what a simulation says of them would not count
+        placed = self.placed(traffic, sizes, cores, stores)
+        return placed if is_mean(placed) else None
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
@@ -255,7 +262,7 @@ class TrafficMethod:
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
             symbolic = self._alone(sizes, cores, stores)
-            sized, _ = self._reuse(sizes, stores)
+            sized = self._reuse(sizes, stores).nest
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, lanes, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
@@ -300,25 +307,23 @@ class TrafficMethod:
         notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
         return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
 
-    def _reuse(self, sizes: Mapping[str, int], stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
+    def _reuse(self, sizes: Mapping[str, int], stores: StoreMode) -> SizedReuse:
         line_bytes, streaming = self.machine.line_bytes, stores == "nt"
         key = tuple(sizes.items()), line_bytes, streaming
         return self.reuses.get(key, lambda: self._analysed(sizes, line_bytes, stores))
 
-    def _analysed(self, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
-        from kernmodel.traffic.conditions.layer_conditions import reuse_of
+    def _analysed(self, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode) -> SizedReuse:
+        from kernmodel.traffic.conditions.layer_conditions import SizedReuse
         from kernmodel.traffic.conditions.streams import at_sizes
         from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
         if self.among is not None and stores != "nt":
             together, number = self.among
-            sized = together.sized(number, line_bytes)
-            return sized, reuse_of(sized, line_bytes, stores)
+            return SizedReuse(together.sized(number, line_bytes), line_bytes, stores)
         prepared = symbolic_nest(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
-        sized = at_sizes(prepared, sizes, line_bytes)
-        return sized, reuse_of(sized, line_bytes, stores)
+        return SizedReuse(at_sizes(prepared, sizes, line_bytes), line_bytes, stores)
 
     def symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions.
@@ -353,16 +358,15 @@ class TrafficMethod:
         from kernmodel.traffic.part_ends import with_ends
 
         reuse = self._reuse(alone.sizes, stores)
-        (shared,) = on_machines(alone, *reuse, (self.machine,), neighbours=True, explained=False)
+        (shared,) = on_machines(alone, reuse, (self.machine,), neighbours=True, explained=False)
         return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
 
     def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions of the nest by itself, whatever other cores leave in shared caches."""
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
-        sized, reuse = self._reuse(sizes, stores)
-        safety = self.request.safety
-        return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores, reuse=reuse)
+        reuse, safety = self._reuse(sizes, stores), self.request.safety
+        return layer_conditions(reuse, self.machine, sizes, cores=cores, safety=safety, stores=stores)
 
     def _simulated(
         self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int, because: str = ""

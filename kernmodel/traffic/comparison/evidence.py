@@ -16,7 +16,7 @@ from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.comparison.agreement import differs, disagreements
-from kernmodel.traffic.comparison.doubts import Doubt, doubts
+from kernmodel.traffic.comparison.doubts import Doubt, DoubtCode, doubts
 from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -67,13 +67,14 @@ def decide(
     return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend, remember or at_once)
 
 
-def is_doubted(symbolic: Traffic, sized: SizedNest, machine: Machine) -> bool:
-    """Whether `decide` would ask a simulation about the layer conditions, or for the layouts that arrays may have."""
+def doubted(symbolic: Traffic, sized: SizedNest, machine: Machine) -> tuple[DoubtCode, ...]:
+    """Why `decide` would ask a simulation about the layer conditions, or about the layouts that arrays may have."""
     if not sized.streams:
-        return False
+        return ()
     options = SimulationOptions()
     hierarchy, working_set = hierarchy_of(machine, symbolic.cores, options), working_set_of_streams(sized)
-    return bool(doubts(symbolic, working_set, hierarchy) or judge_layouts(working_set, hierarchy, options).others)
+    found = tuple(doubt.code for doubt in doubts(symbolic, working_set, hierarchy))
+    return (*found, "few-sets") if judge_layouts(working_set, hierarchy, options).others else found
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,6 @@ def simulated_instead(
     return replace(
         simulated,
         conditions=symbolic.conditions,
-        transitions=symbolic.transitions,
         symbolic=symbolic,
         differences=differences,
         notes=(*notes, *simulated.notes),

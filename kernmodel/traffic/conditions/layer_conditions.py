@@ -7,9 +7,10 @@ stores that do not load their lines (docs/stores.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import accumulate
 
 from kernmodel.errors import Note, UsageError
@@ -34,7 +35,7 @@ from kernmodel.traffic.conditions.paths import (
     unit_of_work,
 )
 from kernmodel.traffic.conditions.quantities import Rate, formula_of_sum
-from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of, volumes_of
+from kernmodel.traffic.conditions.requirements import Requirement, layer_conditions_of, requirements_of, volumes_of
 from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
@@ -60,55 +61,120 @@ from kernmodel.traffic.stores import (
 from kernmodel.value_types import NamedTuple, dataclass
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
-FoundReuse = Analysis | StreamingNest
 
 _SHARES = 1_000_000
 """Shares of evaded write-allocates stand in formulas as fractions with denominators up to this."""
 
 
+class SizedReuse:
+    """The reuse of a nest at given sizes with these stores, and what follows from it: each found once for all caches.
+
+    Attributes:
+        nest: the nest; line_bytes: of all caches.
+        found: the reuse; with streaming stores, that of its reads and what goes past the caches.
+    """
+
+    def __init__(self, nest: SizedNest, line_bytes: int, stores: StoreMode) -> None:
+        self.nest, self.line_bytes = nest, line_bytes
+        self.found = analyse_streaming(nest, line_bytes) if stores == "nt" else _regular(nest, line_bytes)
+        self._missed: dict[Room, StreamMisses] = {}
+        self._counts: dict[Hashable, LevelCounts] = {}
+
+    @property
+    def streaming(self) -> StreamingNest | None:
+        """What streaming stores send past the caches; None without any."""
+        return self.found if isinstance(self.found, StreamingNest) else None
+
+    @property
+    def read(self) -> Analysis:
+        """The reuse of what occupies the caches."""
+        return self.found.reads if isinstance(self.found, StreamingNest) else self.found
+
+    @cached_property
+    def unit(self) -> UnitOfWork:
+        """The unit of work."""
+        return unit_of_work(self.nest, self.line_bytes)
+
+    @cached_property
+    def registers(self) -> Registers:
+        """What load and store instructions move."""
+        return register_traffic(self.nest)
+
+    @cached_property
+    def requirements(self) -> Sequence[Requirement]:
+        """The distinct volumes that reuses need."""
+        return requirements_of(self.read, self.unit.iterations)
+
+    @cached_property
+    def iterations(self) -> float | None:
+        """Inner iterations of a sweep."""
+        return iterations_per_sweep(self.nest.prepared.nest, self.nest.values)
+
+    def missed(self, room: Room) -> StreamMisses:
+        """Per stream, what its references miss in a cache."""
+        if room not in self._missed:
+            self._missed[room] = self.read.misses_in(room)
+        return self._missed[room]
+
+    def counts(self, key: Hashable, make: Callable[[], LevelCounts]) -> LevelCounts:
+        """What was counted of a cache under this key, or is now."""
+        if key not in self._counts:
+            self._counts[key] = make()
+        return self._counts[key]
+
+
+def _regular(nest: SizedNest, line_bytes: int) -> Analysis:
+    analysis = analyse_reuse(nest, line_bytes)
+    if not nest.neighbours:
+        return analysis
+    from kernmodel.traffic.conditions.siblings import with_neighbours
+
+    return with_neighbours(analysis)
+
+
 def layer_conditions(
-    nest: LoopNest | SizedNest,
+    nest: LoopNest | SizedNest | SizedReuse,
     machine: Machine,
     sizes: Mapping[str, int],
     *,
     cores: int = 1,
     safety: float = 1.0,
     stores: StoreMode = "regular",
-    reuse: FoundReuse | None = None,
 ) -> Traffic:
     """Data traffic of a nest on a machine, by layer conditions.
 
     Args:
-        nest: the loop nest; or what `symbolic_nest` has prepared of it once, with these sizes put in by `at_sizes`.
+        nest: the loop nest; or what `symbolic_nest` has prepared of it once, with these sizes put in by `at_sizes`; or
+            its reuse with these sizes and stores, where it is asked about several caches.
         machine: the machine.
         sizes: a value for every size symbol of the nest.
         cores: cores that run the nest and share the shared caches.
         safety: factor on the cache sizes (0.5 is the rule of thumb of Stengel et al. 2015).
         stores: "regular": every store that misses loads its line; "evading": as far as the machine does not evade that;
             "nt": all stores stream past the caches.
-        reuse: that of the nest with these stores (`reuse_of`), where it is known; it depends on no cache.
 
     Raises:
         InputError: a size is missing, or a loop makes no iteration.
         UnsupportedKernelError: an index that is not affine in the loop variables.
         UsageError: a core count or safety factor without a meaning, streaming stores where the machine has none.
     """
-    sized = nest if isinstance(nest, SizedNest) else at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
+    if isinstance(nest, LoopNest):
+        nest = at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
     _check_question(machine, cores, safety, stores)
+    known = nest if isinstance(nest, SizedReuse) else SizedReuse(nest, machine.line_bytes, stores)
+    sized, unit = known.nest, known.unit
     prepared = sized.prepared
-    unit, registers = unit_of_work(sized, machine.line_bytes), register_traffic(sized)
-    known = reuse_of(sized, machine.line_bytes, stores) if reuse is None else reuse
     given = rooms(machine, cores, safety)
-    arriving = _moved(machine, given, unit.iterations, registers, known, _cached(known, machine, given))
+    arriving = _moved(machine, given, known, _cached(known, machine, given))
     moved, evasion = _evaded(arriving, machine, cores, stores, unit.iterations)
-    loads, stored = _register_bytes(registers, unit.iterations)
+    loads, stored = _register_bytes(known.registers, unit.iterations)
     flops = prepared.nest.operations.flops_per_iteration
-    conditions = layer_conditions_of(_read(known), machine, given, unit.iterations)
+    conditions = layer_conditions_of(known.read, known.requirements, machine, given)
     return Traffic(
         method=SYMBOLIC,
         iterations_per_unit=float(unit.iterations),
         unit_stream=unit.reference,
-        iterations_per_sweep=iterations_per_sweep(prepared.nest, sizes),
+        iterations_per_sweep=known.iterations,
         updates_per_iteration=updates_per_iteration(prepared.nest),
         flops_per_iteration=flops,
         register_loads_bytes=loads,
@@ -116,7 +182,6 @@ def layer_conditions(
         paths=moved.paths,
         accesses=moved.accesses,
         conditions=conditions,
-        transitions=transitions_of(conditions, tuple(prepared.nest.symbols)),
         arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stored, moved.paths, machine),
         cores=cores,
         safety=safety,
@@ -150,8 +215,7 @@ def _check_question(machine: Machine, cores: int, safety: float, stores: StoreMo
 
 def on_machines(
     traffic: Traffic,
-    nest: SizedNest,
-    reuse: FoundReuse,
+    reuse: SizedReuse,
     machines: Sequence[Machine],
     *,
     neighbours: bool = False,
@@ -163,12 +227,11 @@ def on_machines(
     intensity and notes stay those of the traffic.
 
     Args:
-        traffic: by layer conditions; nest, reuse: it was found with them.
+        traffic: by layer conditions; reuse: it was found with that.
         neighbours: whether cores that share a cache have the parts around this one and find one another's rows there.
         explained: whether the rows of the access table say why.
     """
-    line_bytes, registers, cores = machines[0].line_bytes, register_traffic(nest), traffic.cores
-    unit = unit_of_work(nest, line_bytes).iterations
+    cores, unit = traffic.cores, reuse.unit.iterations
     known: list[tuple[_Cached, Traffic]] = []
     found = []
     for machine in machines:
@@ -176,7 +239,7 @@ def on_machines(
         cached = _cached(reuse, machine, given)
         same = next((one for other, one in known if other == cached), None)
         if same is None:
-            moved = _moved(machine, given, unit, registers, reuse, cached, explained=explained)
+            moved = _moved(machine, given, reuse, cached, explained=explained)
             moved, _ = _evaded(moved, machine, cores, traffic.stores, unit)
             same = replace(traffic, paths=moved.paths, accesses=moved.accesses, levels=moved.levels)
             known.append((cached, same))
@@ -184,24 +247,12 @@ def on_machines(
     return tuple(found)
 
 
-def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
-    """The reuse of a nest at given sizes; with streaming stores, that of its reads and what goes past the caches."""
-    if stores == "nt":
-        return analyse_streaming(nest, line_bytes)
-    analysis = analyse_reuse(nest, line_bytes)
-    if not nest.neighbours:
-        return analysis
-    from kernmodel.traffic.conditions.siblings import with_neighbours
-
-    return with_neighbours(analysis)
-
-
 Volumes = Mapping[tuple[str, ...], float]
 
 
-def needs_of(reuse: FoundReuse) -> Volumes:
+def needs_of(reuse: SizedReuse) -> Volumes:
     """The bytes that each reuse needs of what occupies the caches, whatever caches there are (`volumes_of`)."""
-    return volumes_of(_read(reuse))
+    return volumes_of(reuse.read)
 
 
 def stands_for(whole: Volumes, part: Volumes, machine: Machine, cores: int, safety: float) -> bool:
@@ -214,11 +265,6 @@ def stands_for(whole: Volumes, part: Volumes, machine: Machine, cores: int, safe
 
 _FAR = 2.0
 """Of what needs so many times what a cache has, no part stays in it."""
-
-
-def _read(reuse: FoundReuse) -> Analysis:
-    """The reuse of what occupies the caches."""
-    return reuse.reads if isinstance(reuse, StreamingNest) else reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,30 +285,31 @@ class _Cached(NamedTuple):
     dropped: tuple[tuple[Rate, ...], ...]
 
 
-def _cached(reuse: FoundReuse, machine: Machine, given: Sequence[Room]) -> _Cached:
+def _cached(reuse: SizedReuse, machine: Machine, given: Sequence[Room]) -> _Cached:
     """What the caches of a machine hold, of each of which `given` is what a core has."""
-    dropped = tuple(reuse.dropped_in(room) if isinstance(reuse, StreamingNest) else () for room in given)
-    return _Cached(_misses_per_level(_read(reuse), machine.levels, given), dropped)
+    streaming = reuse.streaming
+    dropped = tuple(streaming.dropped_in(room) if streaming else () for room in given)
+    return _Cached(_misses_per_level(reuse, machine.levels, given), dropped)
 
 
 def _moved(
-    machine: Machine,
-    given: Sequence[Room],
-    unit: Fraction,
-    registers: Registers,
-    reuse: FoundReuse,
-    cached: _Cached,
-    *,
-    explained: bool = True,
+    machine: Machine, given: Sequence[Room], reuse: SizedReuse, cached: _Cached, *, explained: bool = True
 ) -> _Moved:
     """What follows from the misses of every cache; `given` is what a core has of each."""
-    streaming = reuse if isinstance(reuse, StreamingNest) else None
-    analysis, misses = _read(reuse), cached.misses
+    streaming, analysis, misses = reuse.streaming, reuse.read, cached.misses
+    unit, registers = reuse.unit.iterations, reuse.registers
     # a store that misses a cache loads the line if that cache or one inside of it asks for it
-    allocates = accumulate((level.write_allocate for level in machine.levels), max)
+    allocates = list(accumulate((level.write_allocate for level in machine.levels), max))
+
+    def counted(number: int) -> LevelCounts:
+        return _counts(misses[number], cached.dropped[number], unit, allocates=allocates[number])
+
     counts = [
-        _counts(streams, taken, unit, allocates=allocating)
-        for streams, taken, allocating in zip(misses, cached.dropped, allocates, strict=True)
+        reuse.counts(
+            (given[: number + 1] if _takes_modified_alone(level) else given[number], allocates[number]),
+            partial(counted, number),
+        )
+        for number, level in enumerate(machine.levels)
     ]
     paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
     if sent:
@@ -312,17 +359,21 @@ def _evaded(
     return replace(moved, paths=paths, accesses=tuple(accesses)), limited
 
 
+def _takes_modified_alone(level: CacheLevel) -> bool:
+    """Whether lines that are never modified never enter a cache."""
+    return level.filled_by == "victims" and not level.clean_victims
+
+
 def _misses_per_level(
-    analysis: Analysis, levels: Sequence[CacheLevel], given: Sequence[Room]
+    reuse: SizedReuse, levels: Sequence[CacheLevel], given: Sequence[Room]
 ) -> tuple[StreamMisses, ...]:
     """Per level and stream, what its references miss."""
     found: list[StreamMisses] = []
     for level, room in zip(levels, given, strict=True):
-        streams = analysis.misses_in(room)
-        if level.filled_by == "victims" and not level.clean_victims:
-            # lines that are never modified never enter such a cache: what the level inside misses, it misses too
-            pairs = zip(analysis.reuses, streams, found[-1], strict=True)
-            streams = tuple(here if reuse.stream.is_written else inside for reuse, here, inside in pairs)
+        streams = reuse.missed(room)
+        if _takes_modified_alone(level):  # what the level inside misses of other lines, it misses too
+            pairs = zip(reuse.read.reuses, streams, found[-1], strict=True)
+            streams = tuple(here if one.stream.is_written else inside for one, here, inside in pairs)
         found.append(streams)
     return tuple(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from kernmodel.formulas.formula import Formula
@@ -16,7 +17,7 @@ from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.conditions.windows import SWEEP, Window
 from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.units import format_bytes
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import LateMapping, dataclass
 
 Transition = tuple[str, int, str, str]
 
@@ -34,7 +35,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
-class _Requirement:
+class Requirement:
     """A volume, the windows and reuses that need it, and how many references hit and miss where no larger one fits."""
 
     volume: Size
@@ -45,17 +46,15 @@ class _Requirement:
 
 
 def layer_conditions_of(
-    analysis: Analysis, machine: Machine, rooms: Sequence[Room], unit: Fraction
+    analysis: Analysis, requirements: Sequence[Requirement], machine: Machine, rooms: Sequence[Room]
 ) -> tuple[LayerCondition, ...]:
     """All conditions of all caches, innermost cache first, per cache the one that needs least first.
 
     Args:
-        analysis: the reuse of the nest.
+        analysis: the reuse of the nest; requirements: what it needs.
         machine: gives the caches their names.
         rooms: what a core has of each cache.
-        unit: iterations in a unit of work.
     """
-    requirements = _requirements(analysis, unit)
     return tuple(
         _condition(level.name, room, requirement, analysis)
         for level, room in zip(machine.levels, rooms, strict=True)
@@ -69,8 +68,8 @@ def volumes_of(analysis: Analysis) -> dict[tuple[str, ...], float]:
     return {(s.carrier, s.array, s.access, s.source): float(analysis.volume(s.window).value) for s in found}
 
 
-def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
-    """The distinct volumes, smallest first."""
+def requirements_of(analysis: Analysis, unit: Fraction) -> list[Requirement]:
+    """The distinct volumes that reuses need, smallest first; `unit` is the iterations in a unit of work."""
     gathered: dict[object, tuple[Size, list[Saving]]] = {}
     for reuse in analysis.reuses:
         for saving in savings(reuse, analysis, unit):
@@ -80,7 +79,7 @@ def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     return [_requirement(analysis, needed, saved) for needed, saved in ordered]
 
 
-def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _Requirement:
+def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> Requirement:
     formula = needed.formula
     reuses = tuple(Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in saved)
     hits = references = 0
@@ -88,7 +87,7 @@ def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _
         references += len(misses)
         hits += sum(2 * m.misses.value < reuse.base.value for m in misses)
     windows = tuple({saving.window.key: saving.window for saving in saved}.values())
-    return _Requirement(needed, windows, reuses, hits, references - hits)
+    return Requirement(needed, windows, reuses, hits, references - hits)
 
 
 def loop_name(carrier: int, nest: SizedNest) -> str:
@@ -133,17 +132,14 @@ def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iter
             yield Saving(end.window, loop, reuse.stream.array, *texts, lines)
 
 
-def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
+def _condition(cache: str, room: Room, requirement: Requirement, analysis: Analysis) -> LayerCondition:
     nest, needed, capacity = analysis.nest, requirement.volume, room.capacity
     crowded = _crowded(requirement, room, analysis)
     if crowded is not None:
         needed, capacity = crowded.footprint.volume, crowded.usable
     strides = crowded.footprint.strides_text() if crowded else ""
-    names = needed.formula.free_symbols
-    breaks_at = {
-        symbol: largest_size(needed.formula, capacity, symbol, nest.values) if symbol in names else None
-        for symbol in nest.prepared.nest.symbols
-    }
+    symbols = tuple(nest.prepared.nest.symbols)
+    breaks_at = LateMapping(partial(_largest_sizes, needed.formula, capacity, symbols, nest.values))
     share = min(analysis.share(window, room) for window in requirement.windows)
     return LayerCondition(
         cache=cache,
@@ -153,7 +149,7 @@ def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Anal
         holds=share == 1,
         reuses=requirement.reuses,
         breaks_at=breaks_at,
-        solved={s: solution(s, n, needed.formula, nest.values, strides) for s, n in breaks_at.items() if s in names},
+        solved=LateMapping(partial(_solutions, breaks_at, needed.formula, nest.values, strides)),
         hits=requirement.hits,
         misses=requirement.misses,
         share=float(share),
@@ -161,7 +157,22 @@ def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Anal
     )
 
 
-def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSets | None:
+def _largest_sizes(
+    required: Formula, capacity: float, symbols: Sequence[str], sizes: Mapping[str, int]
+) -> dict[str, int | None]:
+    """By symbol, `largest_size`."""
+    return {symbol: largest_size(required, capacity, symbol, sizes) for symbol in symbols}
+
+
+def _solutions(
+    breaks_at: Mapping[str, int | None], required: Formula, sizes: Mapping[str, int], strides: str
+) -> dict[str, str]:
+    """By symbol that the requirement depends on, `solution`."""
+    names = required.free_symbols
+    return {s: solution(s, largest, required, sizes, strides) for s, largest in breaks_at.items() if s in names}
+
+
+def _crowded(requirement: Requirement, room: Room, analysis: Analysis) -> FewSets | None:
     """What of the data falls into few sets, if it has less room there than all data have in the whole cache."""
     found = (analysis.few_sets(window, room) for window in requirement.windows)
     crowded = max((use for use in found if use is not None), key=FewSets.share, default=None)
@@ -169,8 +180,9 @@ def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSe
     return crowded if crowded is not None and crowded.share() > whole else None
 
 
-def transitions_of(conditions: Sequence[LayerCondition], symbols: Sequence[str]) -> tuple[Transition, ...]:
+def transitions_of(conditions: Sequence[LayerCondition]) -> tuple[Transition, ...]:
     """The sizes at which conditions break, ascending, for the symbol that most of them depend on (else the first)."""
+    symbols = conditions[0].breaks_at if conditions else ()
     dependent = {symbol: sum(symbol in condition.solved for condition in conditions) for symbol in symbols}
     symbol = max(dependent, key=lambda name: dependent[name], default="")
     found = [

@@ -179,7 +179,6 @@ def _traffic(
         paths=paths,
         accesses=rows,
         conditions=(),
-        transitions=(),
         arithmetic_intensity=arithmetic_intensity(flops * float(unit), loads + saved, paths, machine),
         cores=cores,
         safety=1.0,
