@@ -110,7 +110,7 @@ _STORES_8_BYTES_OFF = "c5fc1104074883c0204839c875f2"  # vmovups [rdi+rax],ymm0; 
     ("core", "code", "bound_by"),
     [
         ("ZEN3", TWO_OF_FIVE, "throughput"),
-        ("ZEN4", TWO_OF_FIVE, "scheduling"),
+        ("ZEN4", TWO_OF_FIVE, "throughput"),
         ("ZEN3", _STORES_8_BYTES_OFF, "throughput"),
         ("ZEN4", _STORES_8_BYTES_OFF, "throughput"),
     ],

@@ -149,18 +149,18 @@ def test_loads_by_a_base_that_each_pass_loads_anew_cross_lines_too(keep: str, lo
 
 @pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")
 def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
+    """6.03 cycles were measured as laid out; on another host of the core 5.93 to 6.04 at all 64 pairs of offsets."""
     answer = km.ecm("stencil", str(HOST), sizes=SIZES)[0]
     interval = answer.prediction.cycles_interval
     assert interval is not None
     assert "addresses of the arrays" in interval.cause
-    assert interval.low <= 6.03 * 1.005
-    assert interval.high >= 6.07 * 0.98
+    assert answer.prediction.cycles == pytest.approx(6.03, rel=0.03)
+    assert interval.low == pytest.approx(5.93, rel=0.03)
+    assert interval.high == pytest.approx(6.04, rel=0.03)
 
 
 @pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")
-@pytest.mark.xfail(
-    strict=True, reason="where loads fill the slots of a cycle, pipes are taken in turn; why is not known"
-)
+@pytest.mark.xfail(strict=True, reason="5.47 to 6.07 were measured once, by moving the arrays; why is not known")
 def test_what_was_measured_at_other_addresses_lies_in_the_interval() -> None:
     interval = km.ecm("stencil", str(HOST), sizes=SIZES)[0].prediction.cycles_interval
     assert interval is not None
@@ -178,8 +178,9 @@ def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: st
         return km.ecm("stencil", machine=machine, code=km.CodeOptions(asm=file), N=210, M=rows).answer.prediction
 
     near, far = predicted(6), predicted(60)
-    now_and_then = 0.25 if machine == "zen4" else 0.0  # one of eight loads across lines takes a cycle longer there
-    assert near.t_nol == pytest.approx((8 + 3 + now_and_then) / 2)
+    # there one of eight loads across lines, and of sixteen others, takes a cycle longer
+    now_and_then = 3 / 8 + 5 / 16 if machine == "zen4" else 0.0
+    assert near.t_nol == pytest.approx((8 + 3 + now_and_then) / 2, rel=0.005)
     assert far.t_nol == near.t_nol
     more = far.t_ol - near.t_ol
     assert 0.4 < more < 1.1 if machine == "zen3" else not more

@@ -392,6 +392,7 @@ def halves(passes: int) -> tuple[int, int]:
 
 
 def share_of_passes(access: Access) -> float:
-    """The share of the passes in which a load, or a store that loads nothing, takes longer."""
+    """Cycles that a load, or a store that loads nothing, takes longer, of each pass in the mean."""
     load, store = (access.load_low, access.load_high), (access.store_low, access.store_high)
-    return sum((half & 0xFFFFFFFF).bit_count() for half in (load if any(load) else store)) / PHASES
+    longer = (*(load if any(load) else store), access.more_low, access.more_high)
+    return sum((half & 0xFFFFFFFF).bit_count() for half in longer) / PHASES

@@ -10,7 +10,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
-enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 256, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { MOST_IN_ORDER = 16 }; /* accesses of a cycle whose ports are given in order */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
@@ -87,9 +87,10 @@ typedef struct { int32_t slot; uint32_t ports; } Later;
 
 /* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
    whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
-   `accesses`: of memory, if a cycle waits as a whole for room for them, of which `loads` take ports in order. */
+   `accesses`: of memory, if a cycle waits as a whole for room for them, of which `loads` take ports in order, and the first
+   `own_ports` different ones, those `in_order`. */
 typedef struct {
-    int32_t fitting, apart, alone, loads, count[MOST_SLOTS + 1];
+    int32_t fitting, apart, alone, loads, own_ports, in_order[PORTS], count[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
     const Later *accesses, *accesses_end;
 } Ahead;
@@ -151,7 +152,7 @@ typedef struct {
     int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
-    int64_t divider_free, alone_free, data_free[PORTS], pipe_free[PORTS];
+    int64_t divider_free, alone_free, data_free[PORTS], pipe_free[PORTS]; /* `pipe_free`: for loads */
     uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
@@ -419,7 +420,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         if (m->alone)
             s->alone_free = (s->alone_free > s->now * TICKS ? s->alone_free : s->now * TICKS) + m->alone;
         if (m->data)
-s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow & 1);
+            s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow & 1);
         if (!plain && x->slow > 1)
             s->pipe_free[port] = s->data_free[port] + 1;
         if (!plain && m->blocks)
@@ -847,7 +848,7 @@ INLINE int place_microop(Sim *s, const Op *m, int64_t queued, int32_t *port)
 }
 
 /* Give the µops of a slot of the block their ports and entries; 0, and none, if one finds no room. */
-static int place_several(Sim *s, const Slot *own)
+INLINE int place_several(Sim *s, const Slot *own)
 {
     int64_t queued = s->queue_end - s->queue_begin;
     int32_t turn[GROUPS];
@@ -1077,18 +1078,25 @@ static int32_t first_least(const int32_t *entries, uint32_t ports)
     return best;
 }
 
-/* Of the accesses from one on, so many of which get ports of their own, the ports in the first order that all allow; 0 if
-   they allow none. */
-static int ports_apart(const Sim *s, const Later *access, int32_t count, uint32_t given, int32_t *ports)
+/* Give the accesses from one on the ports with the fewest entries as dispatch sees them; 0 where one finds no room. */
+static int order_others(Sim *s, const Later *accesses, int32_t first, int32_t count)
 {
-    if (!count)
-        return 1;
-    for (uint32_t able = access->ports & (uint32_t)s->core->addressing & ~given; able; able &= able - 1) {
-        *ports = __builtin_ctz(able);
-        if (ports_apart(s, access + 1, count - 1, given | 1u << *ports, ports + 1))
-            return 1;
+    const Core *c = s->core;
+    int32_t counters[PORTS], entries[PORTS];
+    for (int32_t k = 0; k < s->addressings; k++) {
+        const int32_t port = s->addressing[k];
+        counters[port] = s->counters[port];
+        entries[port] = s->entry_of[port] ? (int32_t)(s->entries_seen >> __builtin_ctzll(s->entry_of[port]) & 0xFFFF) : counters[port];
     }
-    return 0;
+    for (int32_t k = 0; k < first; k++)
+        counters[s->ordered[k]]++;
+    for (int32_t k = first; k < count; k++) {
+        const int32_t port = s->ordered[k] = first_least(entries, accesses[k].ports);
+        entries[port]++;
+        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+            return 0;
+    }
+    return 1;
 }
 
 /* Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such ports take
@@ -1099,29 +1107,19 @@ static int order_accesses(Sim *s)
     const Core *c = s->core;
     const Ahead *own = &s->ahead[s->issuing - s->slots];
     const Later *end;
-    int32_t counters[PORTS], entries[PORTS], loads = 0;
-    s->in_order = s->next_in_order = 0;
-    if (own->loads >= 2)
-        loads = accesses_of_cycle(s, &end);
+    const int32_t loads = accesses_of_cycle(s, &end);
     if (loads < 2) {
         s->loads_in_a_row = s->fewer_loads = 0;
         return accesses_fit(s);
     }
-    const int32_t count = (int32_t)(end - own->accesses);
-    int32_t apart = count < s->addressings ? count : s->addressings;
-    while (!ports_apart(s, own->accesses, apart, 0, s->ordered))
-        apart--;
-    memcpy(counters, s->counters, sizeof counters);
-    for (int32_t port = 0; port < PORTS; port++)
-        entries[port] = s->entry_of[port] ? (int32_t)(s->entries_seen >> __builtin_ctzll(s->entry_of[port]) & 0xFFFF) : counters[port];
-    for (int32_t k = 0; k < count; k++) {
-        if (k >= apart)
-            s->ordered[k] = first_least(entries, own->accesses[k].ports);
-        const int32_t port = s->ordered[k];
-        entries[port] += (k >= apart);
-        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+    const int32_t count = (int32_t)(end - own->accesses), apart = count < own->own_ports ? count : own->own_ports;
+    for (int32_t k = 0; k < apart; k++) {
+        const int32_t port = s->ordered[k] = own->in_order[k];
+        if (s->counters[port] == c->rooms[c->scheduler_of[port]])
             return 0;
     }
+    if (count > apart && !order_others(s, own->accesses, apart, count))
+        return 0;
     s->in_order = count;
     s->loads_in_a_row = loads < c->most_loads[0] ? 0 : s->loads_in_a_row + (s->loads_in_a_row < c->loads_in_a_row);
     return 1;
@@ -1239,12 +1237,20 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (by_port && c->together)
-        assign(s);
-    if (by_port && c->accesses_together && !(s->vectors ? order_accesses(s) : accesses_fit(s))) {
+    const int ordered = by_port && s->vectors && s->ahead[s->issuing - s->slots].loads >= 2;
+    if (by_port && c->accesses_together && !ordered && !accesses_fit(s)) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
+    if (by_port && c->together)
+        assign(s);
+    s->in_order = s->next_in_order = 0;
+    if (ordered && !order_accesses(s)) {
+        s->tally.stalls[SCHEDULER]++;
+        return;
+    }
+    if (!ordered)
+        s->loads_in_a_row = s->fewer_loads = 0;
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
@@ -1559,8 +1565,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     for (int32_t port = 0; port < PORTS; port++) {
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
-        out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
-        out[n++] = left(s, s->pipe_free[port]);
+        out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]) << 8 | left(s, s->pipe_free[port]);
     }
     if (c->one_result) { /* from this cycle on */
         const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
@@ -1910,6 +1915,20 @@ static uint32_t add_operations(Ahead *ahead, const Slot *own, uint32_t sets)
     return sets;
 }
 
+/* Of the accesses from one on, so many of which get ports of their own, the ports in the first order that all allow; 0 if
+   they allow none. */
+static int ports_apart(const Sim *s, const Later *access, int32_t count, uint32_t given, int32_t *ports)
+{
+    if (!count)
+        return 1;
+    for (uint32_t able = access->ports & (uint32_t)s->core->addressing & ~given; able; able &= able - 1) {
+        *ports = __builtin_ctz(able);
+        if (ports_apart(s, access + 1, count - 1, given | 1u << *ports, ports + 1))
+            return 1;
+    }
+    return 0;
+}
+
 /* What a cycle may dispatch whose slots are those of a walk; the end of the list of accesses. */
 static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
 {
@@ -1925,6 +1944,11 @@ static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
             }
     }
     ahead->accesses_end = next;
+    if (ahead->loads < 2)
+        return next;
+    ahead->own_ports = next - ahead->accesses < s->addressings ? (int32_t)(next - ahead->accesses) : s->addressings;
+    while (!ports_apart(s, ahead->accesses, ahead->own_ports, 0, ahead->in_order))
+        ahead->own_ports--;
     return next;
 }
 
