@@ -292,7 +292,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "straight_cycles": by_port.straight_cycles,
         "one_result": port_mask(by_port.one_result, pipeline.ports),
         "accesses_together": int(by_port.accesses_together),
-        "loads_in_a_row": by_port.loads_in_a_row,
+        "loads_in_a_row": by_port.loads_in_a_row if by_port.accesses_together and by_port.most_loads else 0,
     }
 
 

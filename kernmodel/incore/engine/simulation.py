@@ -614,7 +614,7 @@ class Pipeline:
 
     def _accesses_of_cycle(self) -> list[int]:
         """Ports of the accesses that this cycle may dispatch. Of loads of vectors it dispatches one fewer after so many
-        cycles in a row that dispatched the most, until its slots hold no more than that."""
+        cycles in a row that dispatched the most, until its slots hold just so many."""
         if not self.vectors:
             return []
         accesses: list[tuple[int, int]] = []
@@ -622,9 +622,11 @@ class Pipeline:
             own = self.microops[self.first_microop[k] : self.first_microop[k + 1]]
             accesses += [(slot, microop.ports) for microop in own if microop.ports & self.core.addressing]
         loads = [number for number, (_, ports) in enumerate(accesses) if self._is_ordered(ports)]
-        fewer = self.fewer_loads or self.loads_in_a_row >= self.core.loads_in_a_row
-        self.fewer_loads = len(loads) >= self.core.most_loads[0] and fewer
-        if self.fewer_loads:
+        most = len(loads) >= self.core.most_loads[0]
+        if most or len(loads) == self.core.most_loads[0] - 1:
+            fewer = self.fewer_loads or self.loads_in_a_row >= self.core.loads_in_a_row
+            self.fewer_loads = most and fewer
+        if most and self.fewer_loads:
             self.fitting, accesses = accesses[loads[-1]][0], accesses[: loads[-1]]
         return [ports for _, ports in accesses]
 

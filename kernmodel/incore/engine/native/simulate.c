@@ -11,7 +11,7 @@
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
 enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
-enum { MOST_IN_ORDER = 16 }; /* accesses of a cycle whose ports are given in order */
+enum { MOST_IN_ORDER = 64 }; /* accesses of a cycle whose ports are given in order */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
@@ -1045,7 +1045,7 @@ static int accesses_fit(const Sim *s)
 }
 
 /* The accesses that this cycle may dispatch, MOST_IN_ORDER at most; how many of them are loads of vectors. Of these it
-   dispatches one fewer after so many cycles in a row that dispatched the most, until its slots hold no more than that. */
+   dispatches one fewer after so many cycles in a row that dispatched the most, until its slots hold just so many. */
 static int32_t accesses_of_cycle(Sim *s, const Later **end)
 {
     const Core *c = s->core;
@@ -1059,8 +1059,10 @@ static int32_t accesses_of_cycle(Sim *s, const Later **end)
             last = access;
             loads++;
         }
-    s->fewer_loads = loads >= c->most_loads[0] && (s->fewer_loads || s->loads_in_a_row >= c->loads_in_a_row);
-    if (s->fewer_loads) {
+    const int most = loads >= c->most_loads[0];
+    if (most || loads == c->most_loads[0] - 1)
+        s->fewer_loads = most && (s->fewer_loads || s->loads_in_a_row >= c->loads_in_a_row);
+    if (most && s->fewer_loads) {
         s->fitting = last->slot;
         access = last;
         loads--;
@@ -1109,7 +1111,7 @@ static int order_accesses(Sim *s)
     const Later *end;
     const int32_t loads = accesses_of_cycle(s, &end);
     if (loads < 2) {
-        s->loads_in_a_row = s->fewer_loads = 0;
+        s->loads_in_a_row = 0;
         return accesses_fit(s);
     }
     const int32_t count = (int32_t)(end - own->accesses), apart = count < own->own_ports ? count : own->own_ports;
@@ -1250,7 +1252,7 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         return;
     }
     if (!ordered)
-        s->loads_in_a_row = s->fewer_loads = 0;
+        s->loads_in_a_row = 0;
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
