@@ -43,6 +43,16 @@ ORDERED = {
     "axs": ("c5fd1002c5fd104a30c57d117a6049ffc975ed", 1.99),
     "amxasa": ("c5fd100289d9c5fd105230c5fd105a20c57d117a60c5fd106a4049ffc975e1", 2.99),
     "aamsxma": ("c5fd1002c5fd104a2089d9c57d117a60c5fd10623089d9c5fd10724049ffc975df", 2.99),
+    "aaaaaamaamammmm": (
+        "c5fd1002c5fd104a20c5fd105240c5fd105ac0c5fd1062e0c5fd106aa089d9c5fd107a80c57d10426089d9c57d101289"
+        "d989d989d989d949ffc975c4",
+        4.98,
+    ),
+    "aaaaaamaamammm": (
+        "c5fd1002c5fd104a20c5fd105240c5fd105ac0c5fd1062e0c5fd106aa089d9c5fd107a80c57d10426089d9c57d101289"
+        "d989d989d949ffc975c6",
+        4.49,
+    ),
     "AAS": (
         "62f1fd48100662f1fd48104e016271fd48117e0affc975e8",
         2.49,

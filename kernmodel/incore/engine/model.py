@@ -155,7 +155,8 @@ class PortSchedulers:
         most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
             alone executes; most_accesses: of all accesses, 0 for any number; accesses_together: whether nothing is
             dispatched in a cycle whose accesses do not all find room; loads_in_a_row: cycles in a row that dispatch the
-            most loads of the first of these groups, after which each dispatches one fewer until its slots hold no more.
+            most loads of the first of these groups, after which each dispatches one fewer until its slots hold just
+            so many.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]

@@ -465,7 +465,7 @@ class ZenMemoryParameters:
             most_accesses: addresses of loads and stores, 0 for any number, with load_starts only;
             accesses_together: the accesses that a cycle might dispatch wait as a whole where one of them finds no room;
             loads_in_a_row: cycles in a row that dispatch the most loads of the first group, after which each dispatches
-            one fewer until its slots hold no more; 0 where that is not known.
+            one fewer until its slots hold just so many; 0 where that is not known.
         passed_bytes: size of the vectors that take two passes through a pipe.
         load_starts: for each group of load pipes the address generators that start its loads; without them any does. A
             load is one µop there, of as many cycles as it takes passes, and a cycle's dispatch gives each generator one
