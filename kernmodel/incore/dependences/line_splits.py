@@ -391,7 +391,7 @@ def halves(passes: int) -> tuple[int, int]:
     return low - (low >> 31 << 32), high - (high >> 31 << 32)
 
 
-def share_of_passes(access: Access) -> float:
+def mean_longer(access: Access) -> float:
     """Cycles that a load, or a store that loads nothing, takes longer, of each pass in the mean."""
     load, store = (access.load_low, access.load_high), (access.store_low, access.store_high)
     longer = (*(load if any(load) else store), access.more_low, access.more_high)

@@ -17,8 +17,8 @@ from kernmodel.incore.dependences.line_splits import (
     Lines,
     Places,
     may_split,
+    mean_longer,
     placed_accesses,
-    share_of_passes,
     slow_accesses,
     split_loads,
 )
@@ -232,7 +232,7 @@ class Analyser:
             return block
         shares = split_loads(block.addresses.accesses(), self.core.parameters.loads, places) if splits else {}
         accesses = _slow_accesses(block, lines, places) if slow and lines else ()
-        shares |= {own.instruction: share_of_passes(own) for own in accesses}
+        shares |= {own.instruction: mean_longer(own) for own in accesses}
         if placed:
             accesses = placed_accesses(
                 block.addresses.accesses(), self.core.parameters.loads, places, crossing=bool(self.core.splits)

@@ -24,22 +24,11 @@ static int32_t least_filled(const int32_t *entries, uint32_t sets)
     return best;
 }
 
-/* Of some queues the one with the fewest entries, the first of equals. */
-static int32_t least_of(const int32_t *entries, int32_t queues)
-{
-    int32_t least = queues ? __builtin_ctz((uint32_t)queues) : 0;
-    for (uint32_t rest = (uint32_t)(queues & (queues - 1)); rest; rest &= rest - 1) {
-        const int32_t q = __builtin_ctz(rest);
-        least = entries[q] < entries[least] ? q : least;
-    }
-    return least;
-}
-
 void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own)
 {
     uint32_t left[QUEUES + 1]; /* sets that the operations from one on can take exactly */
     if (count == 1) {
-        *own = least_of(entries, wanted->queues);
+        *own = least_of(entries, (uint32_t)wanted->queues);
         return;
     }
     left[count] = 1;

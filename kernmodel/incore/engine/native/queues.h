@@ -19,6 +19,17 @@ static inline uint32_t with_one_of(uint32_t sets, int32_t queues)
            (queues & 4 ? (sets & 0x0F0F) << 4 : 0) | (queues & 8 ? (sets & 0x00FF) << 8 : 0);
 }
 
+/* Of some queues, or ports, the one with the fewest entries, the first of equals; 0 if there are none. */
+static inline int32_t least_of(const int32_t *entries, uint32_t those)
+{
+    int32_t least = those ? __builtin_ctz(those) : 0;
+    for (uint32_t rest = those & (those - 1); rest; rest &= rest - 1) {
+        const int32_t other = __builtin_ctz(rest);
+        least = entries[other] < entries[least] ? other : least;
+    }
+    return least;
+}
+
 /* Different queues for so many operations of a cycle, which fit into one (`with_one_of` for each), by the entries that
    each queue holds. */
 void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own);

@@ -1071,15 +1071,6 @@ static int32_t accesses_of_cycle(Sim *s, const Later **end)
     return loads;
 }
 
-/* Of some ports the one with the fewest entries, the first of equals. */
-static int32_t first_least(const int32_t *entries, uint32_t ports)
-{
-    int32_t best = __builtin_ctz(ports);
-    for (uint32_t rest = ports & (ports - 1); rest; rest &= rest - 1)
-        best = entries[__builtin_ctz(rest)] < entries[best] ? __builtin_ctz(rest) : best;
-    return best;
-}
-
 /* Give the accesses from one on the ports with the fewest entries as dispatch sees them; 0 where one finds no room. */
 static int order_others(Sim *s, const Later *accesses, int32_t first, int32_t count)
 {
@@ -1093,7 +1084,7 @@ static int order_others(Sim *s, const Later *accesses, int32_t first, int32_t co
     for (int32_t k = 0; k < first; k++)
         counters[s->ordered[k]]++;
     for (int32_t k = first; k < count; k++) {
-        const int32_t port = s->ordered[k] = first_least(entries, accesses[k].ports);
+        const int32_t port = s->ordered[k] = least_of(entries, accesses[k].ports);
         entries[port]++;
         if (++counters[port] > c->rooms[c->scheduler_of[port]])
             return 0;
