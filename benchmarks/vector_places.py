@@ -1,0 +1,153 @@
+"""Which pipe a vector operation waits for on this host, read one by one.
+
+    python benchmarks/vector_places.py [--only WORD] [--chains] [--loops [--core NAME]]
+
+A block begins with an `lfence`, and all its operations wait for one value that a chain of loads brings long after the
+last of them was dispatched. What is printed for each is its place: how many cycles after the value it starts, which a
+chain of loads of its result tells, that is how many others are before it in the pipe that it was given. Where a place
+has two values the samples have two states; both are printed, and what the difference of two calls gives that are in
+different ones (-2, 8). The letters, a slot each, six of which are dispatched in a cycle:
+
+    A vaddpd (FP2, FP3), M vmulpd (FP0, FP1), L vpsllq (FP2, FP3), U vunpcklpd (FP1 to FP3), P vpaddd (FP0 to FP3)
+    V a load of a vector, . an eliminated move; of these nothing is read
+
+`--chains` prints instead what a pass takes of a chain of multiplications (c) where each also multiplies into something
+else (m), dispatched as a whole before it begins: from the second to the sixth pass, and from there to the tenth.
+`--loops` prints what a pass of loops takes, and what the model of a core says of it: of such chains, one step a pass of
+so many slots, and of independent operations.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from statistics import median
+
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.blocks import measure_block
+from kernmodel.measure.host import Case, Effort, Harness
+from kernmodel.measure.samples import ISSUE_TOLERANCE, counts
+
+WIDTH = 6
+_HEAD = 4 * WIDTH + 1
+"""Lines before the letters, which so begin with a cycle: dispatch begins anew behind `lfence`."""
+_LINES = {
+    "A": "vaddpd xmm{}, xmm0, xmm0",
+    "M": "vmulpd xmm{}, xmm0, xmm0",
+    "L": "vpsllq xmm{}, xmm0, 1",
+    "U": "vunpcklpd xmm{}, xmm0, xmm0",
+    "P": "vpaddd xmm{}, xmm0, xmm0",
+    "V": "vmovapd xmm14, [rsi+256]",
+    "m": "vmulsd xmm{}, xmm1, xmm15",
+    "c": "vmulsd xmm15, xmm15, xmm0",
+    ".": "mov r15, r14",
+}
+_LATENCY = {"A": 3, "M": 3, "L": 1, "U": 1, "P": 1}
+_FIRST = ("vpxor xmm0, xmm0, xmm0", "mov [rsi], rsi", "mov qword ptr [rsi+128], 0", "mov qword ptr [rsi+136], 0")
+_VALUE, _CHAIN, _COPIES, _SAMPLES, _CALL = 16, 6, 8, 40, 40_000
+_EFFORT = Effort(60, 2, 3.0)
+_CYCLES = 1500
+"""Of a block, about."""
+
+
+def blocks() -> Iterator[str]:
+    """Those that show the parts of the rule, each alone."""
+    yield from ("AAAA..", "A.A.A.", "A..A..", "AVA...", "AVVA..", "VVVVA." * 3, "VVVVVA" * 3)
+    yield from ("AAU..." * 3, "UMU..." * 3, "A.....U....." * 4, "MMU..." * 3)
+    yield from ("A....." * 36, "A..........." * 14, "P....." * 24, "A.....M....." * 14, "A.....A.....M....." * 8)
+    for number in (8, 9, 12):
+        yield "A....." * number + "." * 4 * WIDTH + "M....." * 3 + ".M...." * 3
+    for number in (2, 4, 5, 6):
+        yield "L....." * number + "." * 10 * WIDTH + "P....." * 4
+
+
+def chains() -> Iterator[str]:
+    """Passes of one and of two other products beside the chain, at equal and at different places of a cycle."""
+    yield from ("c.....", "mc....", "m.c...", "m.c..", "mmc...", "m.mc..", "m.m.c.")
+
+
+def loops() -> Iterator[str]:
+    """One or two products at so many slots before the step of the chain, in passes of so many slots; additions,
+    multiplications and shuffles that nothing binds but their pipes."""
+    for slots in (12, 13, 17, 18):
+        for begin in ("m", "mm", "m.m"):
+            yield from ((begin + "." * apart + "c").ljust(slots - 1, ".") for apart in range(6))
+    yield from ("AU", "AAU", "AUA", "AAAU", "AAUA", "AAUU", "AUAU", "AAAAUU", "AAMU", "AAMMU", "AAMMUU", "AMAMUU")
+    yield from ("UMUU", "UUUM", "AAAP", "PPUUU", "PUPPU.PU", "UAU.AA", "U.UUU.P", "AUAUAUAAUA.")
+
+
+def compare(harness: Harness, core: Core, letters: str) -> str:
+    """What a pass of the loop takes here, and what the model says."""
+    lines = [_LINES[letter].format(3 + k % 11) for k, letter in enumerate(letters)]
+    code = bytes(x86.assembled("\n".join(["1:", *lines, "dec rcx", "jnz 1b"])))
+    measured = measure_block(harness, code, notion="loop", effort=_EFFORT).cycles.value
+    predicted = analyse_block(block_of_bytes(code, file=letters), core, Settings(notion="loop")).prediction
+    return f"{letters:18} {measured:6.2f} {predicted:6.2f}"
+
+
+def block(letters: str, read: int | None, begun: str = "xmm0") -> str:
+    """The block whose last chain begins with the result of this letter, or with the value itself."""
+    head = ["lfence", "mov rcx, [rsi]", *["mov rcx, [rcx]"] * (_VALUE - 1), f"vmovapd {begun}, [rcx+128]"]
+    lines = [*head, *[_LINES["."]] * (_HEAD - len(head))]
+    lines += [_LINES[letter].format(15 if k == read else 2 + k % 12) for k, letter in enumerate(letters)]
+    source = "xmm15" if read is not None or begun == "xmm15" else begun
+    return "\n".join([*lines, f"vmovq rax, {source}", "mov rax, [rsi+rax]", *["mov rax, [rax]"] * (_CHAIN - 1), "7:"])
+
+
+def samples(harness: Harness, text: str) -> list[float]:
+    """Cycles of the block by samples beside which nothing else ran on the core, in order."""
+    once = f".rept {_COPIES}\n.p2align 6\n{x86.as_bytes(x86.assembled(text))}\n.endr"
+    both = f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}"
+    harness.load(x86.function(both, first=_FIRST))
+    brackets, times, found = harness.brackets(), round(_CALL / _CYCLES), list[float]()
+    harness.wait_for(ISSUE_TOLERANCE)
+    while len(found) < _SAMPLES:
+        shorter: float | None = None
+        for sample in harness.run([Case(times, 1), Case(times, 2)], 100, wait_ms=200):
+            cycles = sample.cycles(brackets.clock_cycles) if counts(sample, brackets, ISSUE_TOLERANCE) else None
+            if sample.which == 1 and cycles is not None and shorter is not None:
+                found.append((cycles - shorter) / times / _COPIES)
+            shorter = cycles if sample.which == 0 else None
+    return sorted(found)
+
+
+def place(harness: Harness, letters: str, read: int, alone: float) -> str:
+    """The places of a letter that a fifth of the samples have or more."""
+    latency = _LATENCY[letters[read]]
+    seen = Counter(round(own - alone - latency - 0.2) for own in samples(harness, block(letters, read)))
+    often = sorted(own for own, number in seen.items() if number >= _SAMPLES / 5)
+    apart = [own for k, own in enumerate(often) if not k or own > often[k - 1] + 1]  # the rest is what samples scatter
+    return letters[read] + "/".join(map(str, apart))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="what the letters of a block contain")
+    parser.add_argument("--chains", action="store_true")
+    parser.add_argument("--loops", action="store_true")
+    parser.add_argument("--core", default="ZEN4")
+    options = parser.parse_args()
+    with Harness() as harness:
+        if options.loops:
+            core = Core.open(options.core, Settings())
+            for letters in loops():
+                print(compare(harness, core, letters), flush=True)
+            return
+        for letters in chains() if options.chains else blocks():
+            if options.only not in letters:
+                continue
+            if options.chains:
+                two, six, ten = (median(samples(harness, block(letters * n, None, "xmm15"))) for n in (2, 6, 10))
+                print(f"{letters:12} {(six - two) / 4:5.2f} {(ten - six) / 4:5.2f}", flush=True)
+                continue
+            alone = samples(harness, block(letters, None))[_SAMPLES // 4]
+            read = [k for k, letter in enumerate(letters) if letter in _LATENCY]
+            print(f"{letters}\n   ", *(place(harness, letters, k, alone) for k in read), flush=True)
+
+
+if __name__ == "__main__":
+    main()
