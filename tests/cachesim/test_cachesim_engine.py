@@ -6,7 +6,7 @@ import gc
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +227,21 @@ def test_rows_that_repeat_one_another_are_exact(
     compiled = [Simulator(hierarchy, engine="compiled", skip=skip) for skip in (False, True)]
     for _ in range(2):
         run_all(compiled, program, runs, after)
+
+
+@needs_compiled
+@settings(max_examples=60, deadline=None)
+@given(alike_rows(), st.integers(2048, 6000), st.lists(st.none() | st.integers(0, 9000), min_size=1, max_size=3), later)
+def test_a_single_long_row_repeats_itself_exactly(
+    case: tuple[Hierarchy, Program], trips: int, runs: list[int | None], after: Trace
+) -> None:
+    hierarchy, rows = case
+    references = tuple(
+        replace(each, address=Form(each.address.constant + 100_000, each.address.coefficients[-1:]), depth=1)
+        for each in rows.references
+    )
+    compiled = [Simulator(hierarchy, engine="compiled", skip=skip) for skip in (False, True)]
+    run_all(compiled, Program(nest(trips), references), runs, after)
 
 
 @needs_compiled

@@ -71,7 +71,7 @@ typedef struct {
     u64 *hits;         /* of the references in the first level */
     u64 counts[FIRST_COUNTERS], iterations, line, delta;
     SentList sent;
-    int known, away, misfits; /* away: the lines of the first level are to be put where they are by now */
+    int known, away, misfits, rests; /* away: the lines of the first level are to be put where they are by now */
 } Rows;
 
 enum { MOST_PLANNED = 64 }; /* references of a program for which events are planned */

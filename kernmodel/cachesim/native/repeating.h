@@ -11,7 +11,9 @@
 
 enum { MOST_LINES = 4096 };                    /* of a first level that is compared */
 enum { MOST_SENT = 1 << 16 };                  /* lines that a row that is repeated may send for or give up */
-enum { MISFITS = 24, REST = 40 };              /* rows in a row that repeat none, after which so many are let be */
+enum { PIECE = 1024 };                         /* iterations of a row that long ones are cut into */
+/* Rows in a row that repeat none, after which so many are let be, each time twice as many, up to so many times. */
+enum { MISFITS = 24, REST = 40, MOST_RESTS = 8 };
 static const u64 MIDDLE = (u64)1 << 62;        /* a key that is told from a line: never 0, which is a free way */
 
 /* The keys of the first level, set after set from that of a line on, with lines counted from it. */
@@ -133,7 +135,7 @@ static int may_repeat(const Walk *w, u64 iterations)
     const Sim *s = w->sim;
     const Level *l = s->levels;
     return s->skip && s->plain && !w->irregular && !w->streams && !s->open_buffers && l->queue && l->masked &&
-           !l->victim && l->write_back && l->write_allocate && l->sets * l->ways < 2 * iterations * (u64)w->inner_count;
+           !l->victim && l->write_back && l->write_allocate && l->sets * l->ways < 4 * iterations * (u64)w->inner_count;
 }
 
 /* Room to compare rows; 0 if there is none. */
@@ -155,15 +157,10 @@ static int has_room(Walk *w)
     return r->sent.room != 0;
 }
 
-/* Execute iterations of the innermost loop. */
-static void run_inner(Walk *w, u64 iterations)
+/* Execute a row: repeat the one that is known, if the rules above allow that, else write it down for the next one. */
+static void run_compared(Walk *w, u64 iterations)
 {
     Rows *r = &w->rows;
-    if (!may_repeat(w, iterations) || !has_room(w)) {
-        forget(w);
-        run_row(w, iterations);
-        return;
-    }
     const Level *l = w->sim->levels;
     u64 line = quotient(&l->line, w->inner->address);
     int same = r->known && r->iterations == iterations && same_places(w, line);
@@ -173,7 +170,10 @@ static void run_inner(Walk *w, u64 iterations)
     }
     arrive(w);
     if (r->misfits >= MISFITS) {
-        r->misfits = r->misfits < MISFITS + REST ? r->misfits + 1 : 0;
+        if (++r->misfits > MISFITS + (REST << r->rests)) {
+            r->misfits = 0;
+            r->rests += r->rests < MOST_RESTS;
+        }
         r->known = 0;
         run_row(w, iterations);
         return;
@@ -181,10 +181,25 @@ static void run_inner(Walk *w, u64 iterations)
     keys_from(l, line, r->now);
     if (same && !memcmp(r->now, r->before, (size_t)(l->sets * l->ways) * sizeof(u64))) {
         r->delta = line - r->line;
-        r->misfits = 0;
+        r->misfits = r->rests = 0;
         repeat(w, line);
         return;
     }
     r->misfits++;
     record(w, iterations, line);
+}
+
+/* Execute iterations of the innermost loop. Nothing above asks where a row ends, so that a long one is as many short
+ * rows: of a loop that is the only one there is no other row, and what a very long one sends has no room. */
+static void run_inner(Walk *w, u64 iterations)
+{
+    if (!may_repeat(w, iterations) || !has_room(w)) {
+        forget(w);
+        run_row(w, iterations);
+        return;
+    }
+    if (w->depth == 1 || iterations > MOST_SENT)
+        for (; iterations >= 2 * PIECE; iterations -= PIECE)
+            run_compared(w, PIECE);
+    run_compared(w, iterations);
 }
