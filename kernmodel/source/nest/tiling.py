@@ -76,7 +76,7 @@ def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
     return replace(
         nest,
         loops=(*nest.loops[:first], *outer, *inner),
-        divided=nest.divided - blocks.keys(),  # their ends are those of blocks
+        divided=nest.divided.difference(blocks),  # their ends are those of blocks
         parallel=nest.parallel and _divided(nest.parallel, first, len(outer)),
         accesses=tuple(_moved_in(access, first, len(outer)) for access in nest.accesses),
         between=tuple((depth + (len(outer) if depth > first else 0), place) for depth, place in nest.between),

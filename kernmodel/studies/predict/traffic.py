@@ -5,7 +5,7 @@ Everything that asks for traffic goes through `TrafficMethod.traffic`; the simul
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ class TrafficMethod:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
         needs: what that needs of caches.
+        conditions: its traffic by layer conditions, which is asked for again where a simulation decides about it.
         parts: those of the nest that were asked for last; inner: its traffic where it stands for them, by layer
             conditions; simulated: what crosses the paths out of its inner caches, as far as that was asked for.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
@@ -60,6 +61,7 @@ class TrafficMethod:
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
+    conditions: Memo[Traffic] = field(default_factory=lambda: Memo(_FEW))
     simulated: Memo[tuple[PathTraffic, ...]] = field(default_factory=lambda: Memo(_SOME))
     part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
@@ -354,19 +356,39 @@ class TrafficMethod:
         """
         if not self.has_neighbours or alone.cores == 1:
             return traffic
-        from kernmodel.traffic.conditions.layer_conditions import on_machines
         from kernmodel.traffic.part_ends import with_ends
 
-        reuse = self._reuse(alone.sizes, stores)
-        (shared,) = on_machines(alone, reuse, (self.machine,), neighbours=True, explained=False)
+        shared = self._remembered(alone.sizes, alone.cores, stores, "shared", lambda: self._shared(alone, stores))
         return traffic if shared.paths == alone.paths else with_ends(traffic, shared, alone, self.machine)
+
+    def _shared(self, alone: Traffic, stores: StoreMode) -> Traffic:
+        """The traffic of a part by layer conditions where cores that share a cache have the parts around it."""
+        from kernmodel.traffic.conditions.layer_conditions import finds_of_neighbours, on_machines
+
+        reuse = self._reuse(alone.sizes, stores)
+        if not finds_of_neighbours(alone, reuse, self.machine):
+            return alone
+        (shared,) = on_machines(alone, reuse, (self.machine,), neighbours=True, explained=False)
+        return shared
+
+    def _remembered(
+        self, sizes: Mapping[str, int], cores: int, stores: StoreMode, what: str, make: Callable[[], Traffic]
+    ) -> Traffic:
+        """Traffic by layer conditions, which is made if it is not known."""
+        if self.among is not None:  # what it finds of other nests is theirs to know
+            return make()
+        key = what, tuple(sizes.items()), traffic_key(self.machine), cores, self.request.safety, stores
+        return self.conditions.get(key, make)
 
     def _alone(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """The traffic by layer conditions of the nest by itself, whatever other cores leave in shared caches."""
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
-        reuse, safety = self._reuse(sizes, stores), self.request.safety
-        return layer_conditions(reuse, self.machine, sizes, cores=cores, safety=safety, stores=stores)
+        def find() -> Traffic:
+            reuse, safety = self._reuse(sizes, stores), self.request.safety
+            return layer_conditions(reuse, self.machine, sizes, cores=cores, safety=safety, stores=stores)
+
+        return self._remembered(sizes, cores, stores, "alone", find)
 
     def _simulated(
         self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int, because: str = ""

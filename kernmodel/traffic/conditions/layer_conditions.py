@@ -247,6 +247,18 @@ def on_machines(
     return tuple(found)
 
 
+def finds_of_neighbours(traffic: Traffic, reuse: SizedReuse, machine: Machine) -> bool:
+    """Whether a part misses anything else where cores that share its caches have the parts around it: all that moves
+    follows from what every cache misses.
+
+    Args:
+        traffic: by layer conditions; reuse: it was found with that.
+    """
+    each = (rooms(machine, traffic.cores, traffic.safety, neighbours=one) for one in (False, True))
+    alone, shared = (_cached(reuse, machine, given) for given in each)
+    return alone != shared
+
+
 Volumes = Mapping[tuple[str, ...], float]
 
 

@@ -8,6 +8,7 @@ depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _FARTHEST = 4
 """Most iterations of a loop between two uses of a line that are looked for."""
+
+_ASKED_LATELY = 128
+"""For so many loops and caches the stretches are remembered."""
 
 _MANY = 256
 """More stretches of one array than this are taken to spread evenly."""
@@ -143,8 +147,11 @@ def working_set_of_program(work: Work) -> WorkingSet:
     return WorkingSet(variables, trips, reaches_of(nest), groups, nest.nest.divided)
 
 
+@lru_cache(maxsize=_ASKED_LATELY)
 def live_stretches(working_set: WorkingSet, loop: int, turn: int, line_bytes: int) -> tuple[LiveStretch, ...]:
     """The stretches that must stay if what one iteration of a loop touches is to be found again by the next ones.
+
+    Doubts and layouts ask about the same ones, of caches that cores share or do not, time and again.
 
     Args:
         loop: number of the loop; −1 for the repetition of the whole nest.
