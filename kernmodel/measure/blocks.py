@@ -15,6 +15,7 @@ from kernmodel.isa.linear import Comparison, Linear, symbol
 from kernmodel.isa.model import Instruction, Notion
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.host import Case, Effort, FaultError, Harness, repetitions
+from kernmodel.measure.host_topology import first_processor
 from kernmodel.measure.model import BlockMeasurement
 from kernmodel.measure.samples import Figure
 from kernmodel.value_types import dataclass
@@ -67,7 +68,7 @@ def measure_block(
             cycles = slope(harness, candidate.cases, passes, effort)
             return BlockMeasurement(
                 code.hex(), tuple(item.text for item in instructions), notion, candidate.own_branch, offset, passes,
-                cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion),
+                cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion, walked_bytes(body)),
             )  # fmt: skip
     except FaultError as error:
         raise MeasurementError(error.what, where="--hex", todo=error.todo) from error
@@ -170,6 +171,15 @@ def _registers(instructions: Sequence[Instruction]) -> set[str]:
 def _trips_by_own_branch(body: Sequence[Instruction], closing: Instruction) -> tuple[str, ...] | None:
     """Lines that set a register so that the loop's own branch ends it after as many passes as the argument says; None
     where what it tests is no linear function of the passes."""
+    values, compared = _after_a_pass(body)
+    condition = isa_of(_ISA).condition(closing)
+    if compared is None or condition not in _CONTINUES:
+        return None
+    return _control(compared.difference, values, _CONTINUES[condition], body)
+
+
+def _after_a_pass(body: Sequence[Instruction]) -> tuple[dict[str, Linear | None], Comparison | None]:
+    """General registers after a pass by what they held before, None where not known; what set the flags last."""
     values: dict[str, Linear | None] = {name: symbol(name) for name in (*x86.GENERAL, "rsp")}
     compared: Comparison | None = None
     isa = isa_of(_ISA)
@@ -181,10 +191,18 @@ def _trips_by_own_branch(body: Sequence[Instruction], closing: Instruction) -> t
         values.update(new)
         if item.flags_written:
             compared = effect.compared
-    condition = isa.condition(closing)
-    if compared is None or condition not in _CONTINUES:
-        return None
-    return _control(compared.difference, values, _CONTINUES[condition], body)
+    return values, compared
+
+
+def walked_bytes(body: Sequence[Instruction]) -> int:
+    """The largest distance by which an address that is accessed moves from pass to pass; 0 where none does, or where it
+    is no linear function of the passes."""
+    values, _ = _after_a_pass(body)
+    steps = {name: value - symbol(name) for name, value in values.items() if value is not None}
+    moved = {name: step.constant for name, step in steps.items() if not step.terms}
+    accessed = [reference for item in body for reference in item.memory if reference.read or reference.written]
+    walks = (moved.get(own.base or "", 0) + own.scale * moved.get(own.index or "", 0) for own in accessed)
+    return max(map(abs, walks), default=0)
 
 
 def _control(
@@ -233,10 +251,16 @@ def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Seq
     return slope(harness, (1, 2), copies, effort)
 
 
-def _notes(cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion) -> tuple[Note, ...]:
+def _notes(
+    cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int = 0
+) -> tuple[Note, ...]:
     notes = [
         Note("one-page", "all pages that the block touches are one, in L1; stores may meet loads there", "assumption")
     ]
+    if walked and first_processor().get("vendor_id") == "AuthenticAMD":
+        what = f"the block walks on by {walked} bytes a pass, over one page that has an address for each one it touches"
+        how = "AMD's L1 finds a line slowly by another address than its last: up to twice as long as over an array"
+        notes.append(Note("walks", f"{what}; {how} (measure kernel)"))
     if notion == "loop" and not body.own_branch:
         what = "passes are counted by a register that the block leaves alone (dec, jnz)"
         notes.append(Note("own-counter", f"{what}, in place of its branch" if closing else what, "assumption"))
