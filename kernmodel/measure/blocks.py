@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.errors import AssemblyError, Location, MeasurementError, Note
+from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import Comparison, Linear, symbol
 from kernmodel.isa.model import Instruction, Notion
@@ -171,15 +172,6 @@ def _registers(instructions: Sequence[Instruction]) -> set[str]:
 def _trips_by_own_branch(body: Sequence[Instruction], closing: Instruction) -> tuple[str, ...] | None:
     """Lines that set a register so that the loop's own branch ends it after as many passes as the argument says; None
     where what it tests is no linear function of the passes."""
-    values, compared = _after_a_pass(body)
-    condition = isa_of(_ISA).condition(closing)
-    if compared is None or condition not in _CONTINUES:
-        return None
-    return _control(compared.difference, values, _CONTINUES[condition], body)
-
-
-def _after_a_pass(body: Sequence[Instruction]) -> tuple[dict[str, Linear | None], Comparison | None]:
-    """General registers after a pass by what they held before, None where not known; what set the flags last."""
     values: dict[str, Linear | None] = {name: symbol(name) for name in (*x86.GENERAL, "rsp")}
     compared: Comparison | None = None
     isa = isa_of(_ISA)
@@ -191,18 +183,10 @@ def _after_a_pass(body: Sequence[Instruction]) -> tuple[dict[str, Linear | None]
         values.update(new)
         if item.flags_written:
             compared = effect.compared
-    return values, compared
-
-
-def walked_bytes(body: Sequence[Instruction]) -> int:
-    """The largest distance by which an address that is accessed moves from pass to pass; 0 where none does, or where it
-    is no linear function of the passes."""
-    values, _ = _after_a_pass(body)
-    steps = {name: value - symbol(name) for name, value in values.items() if value is not None}
-    moved = {name: step.constant for name, step in steps.items() if not step.terms}
-    accessed = [reference for item in body for reference in item.memory if reference.read or reference.written]
-    walks = (moved.get(own.base or "", 0) + own.scale * moved.get(own.index or "", 0) for own in accessed)
-    return max(map(abs, walks), default=0)
+    condition = isa.condition(closing)
+    if compared is None or condition not in _CONTINUES:
+        return None
+    return _control(compared.difference, values, _CONTINUES[condition], body)
 
 
 def _control(
@@ -251,9 +235,13 @@ def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Seq
     return slope(harness, (1, 2), copies, effort)
 
 
-def _notes(
-    cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int = 0
-) -> tuple[Note, ...]:
+def walked_bytes(body: Sequence[Instruction]) -> int:
+    """The most bytes by which an address that is accessed moves from pass to pass; 0 where none is known to."""
+    loads, stores = BodyAccesses([address_step(item) for item in body]).moving()
+    return max((abs(access.stride) for access in (*loads, *stores)), default=0)
+
+
+def _notes(cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int) -> tuple[Note, ...]:
     notes = [
         Note("one-page", "all pages that the block touches are one, in L1; stores may meet loads there", "assumption")
     ]

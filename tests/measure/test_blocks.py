@@ -85,6 +85,7 @@ needs_host = pytest.mark.skipif(
         ("62f1bd485804064883c040", 64),  # vaddpd zmm0,zmm8,[rsi+rax]; add rax,64
         ("c5bd58064883c040", 0),  # vaddpd ymm0,ymm8,[rsi]; add rax,64
         ("4c8b04c64883e802", 16),  # mov r8,[rsi+rax*8]; sub rax,2
+        ("488d5608488b0a4883c608", 8),  # lea rdx,[rsi+8]; mov rcx,[rdx]; add rsi,8
         ("488b36", 0),  # mov rsi,[rsi]: not known
     ],
 )
