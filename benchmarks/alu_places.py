@@ -61,7 +61,9 @@ _LATENCY = {"M": 3, "P": 2}
 """From the start to the first load of the chain, 1 for others; that of P has an index."""
 _ADDRESSES = {"F": "[r8-8]", "f": "[r8-8]", "P": "[rbp+r8]"}
 """Of the value again, by what was made of it: 8 more, and its complement, to which rbp adds twice the value and one."""
-_CHAIN, _COPIES, _EFFORT = 6, 8, Effort(40, 2, 3.0)
+COPIES = 8
+"""Of a block, whose times differ by what is around them."""
+_CHAIN, _EFFORT = 6, Effort(40, 2, 3.0)
 _STEP = "vpmulld xmm0, xmm0, xmm1"
 _FIRST = (
     *("mov [rsi], rsi", "mov qword ptr [rsi+24], -1", "mov [rsi+64], rsi"),
@@ -175,12 +177,15 @@ def cycles(harness: Harness, letters: str, read: int | None, steps: tuple[int, i
 
 def timed(harness: Harness, lines: str) -> float:
     """Cycles of a block in assembly; not a number where no two rounds agree."""
-    code = x86.as_bytes(x86.assembled(lines))
-    once = f".rept {_COPIES}\n.p2align 6\n{code}\n.endr"
-    both = f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}"
-    harness.load(x86.function(both, first=_FIRST))
-    figure = slope(harness, (1, 2), _COPIES, _EFFORT)
+    load_copies(harness, lines, _FIRST)
+    figure = slope(harness, (1, 2), COPIES, _EFFORT)
     return figure.value if figure.confirmed else nan
+
+
+def load_copies(harness: Harness, lines: str, first: Sequence[str]) -> None:
+    """Load code that executes so many copies of a block for argument 1, twice as many for 2; `first` before them."""
+    once = f".rept {COPIES}\n.p2align 6\n{x86.as_bytes(x86.assembled(lines))}\n.endr"
+    harness.load(x86.function(f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}", first=first))
 
 
 def settle(harness: Harness) -> None:

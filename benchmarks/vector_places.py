@@ -22,7 +22,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from statistics import median
+
+from alu_places import COPIES, WIDTH, load_copies
 
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.core import Core, Settings, analyse_block
@@ -31,7 +34,6 @@ from kernmodel.measure.blocks import measure_block
 from kernmodel.measure.host import Case, Effort, Harness
 from kernmodel.measure.samples import ISSUE_TOLERANCE, counts
 
-WIDTH = 6
 _HEAD = 4 * WIDTH + 1
 """Lines before the letters, which so begin with a cycle: dispatch begins anew behind `lfence`."""
 _LINES = {
@@ -47,10 +49,9 @@ _LINES = {
 }
 _LATENCY = {"A": 3, "M": 3, "L": 1, "U": 1, "P": 1}
 _FIRST = ("vpxor xmm0, xmm0, xmm0", "mov [rsi], rsi", "mov qword ptr [rsi+128], 0", "mov qword ptr [rsi+136], 0")
-_VALUE, _CHAIN, _COPIES, _SAMPLES, _CALL = 16, 6, 8, 40, 40_000
-_EFFORT = Effort(60, 2, 3.0)
-_CYCLES = 1500
-"""Of a block, about."""
+_VALUE, _CHAIN = 16, 6
+"""Loads of the chain that brings the value, and of that behind a result."""
+_SAMPLES, _REPETITIONS, _EFFORT = 40, 27, Effort(60, 2, 3.0)
 
 
 def blocks() -> Iterator[str]:
@@ -79,7 +80,7 @@ def loops() -> Iterator[str]:
     yield from ("UMUU", "UUUM", "AAAP", "PPUUU", "PUPPU.PU", "UAU.AA", "U.UUU.P", "AUAUAUAAUA.")
 
 
-def compare(harness: Harness, core: Core, letters: str) -> str:
+def compare(harness: Harness, letters: str, core: Core) -> str:
     """What a pass of the loop takes here, and what the model says."""
     lines = [_LINES[letter].format(3 + k % 11) for k, letter in enumerate(letters)]
     code = bytes(x86.assembled("\n".join(["1:", *lines, "dec rcx", "jnz 1b"])))
@@ -93,25 +94,36 @@ def block(letters: str, read: int | None, begun: str = "xmm0") -> str:
     head = ["lfence", "mov rcx, [rsi]", *["mov rcx, [rcx]"] * (_VALUE - 1), f"vmovapd {begun}, [rcx+128]"]
     lines = [*head, *[_LINES["."]] * (_HEAD - len(head))]
     lines += [_LINES[letter].format(15 if k == read else 2 + k % 12) for k, letter in enumerate(letters)]
-    source = "xmm15" if read is not None or begun == "xmm15" else begun
+    source = begun if read is None else "xmm15"
     return "\n".join([*lines, f"vmovq rax, {source}", "mov rax, [rsi+rax]", *["mov rax, [rax]"] * (_CHAIN - 1), "7:"])
 
 
 def samples(harness: Harness, text: str) -> list[float]:
     """Cycles of the block by samples beside which nothing else ran on the core, in order."""
-    once = f".rept {_COPIES}\n.p2align 6\n{x86.as_bytes(x86.assembled(text))}\n.endr"
-    both = f"cmp qword ptr ds:[{x86.SAVE + 16}], 2\njne 8f\n{once}\n8:\n{once}"
-    harness.load(x86.function(both, first=_FIRST))
-    brackets, times, found = harness.brackets(), round(_CALL / _CYCLES), list[float]()
+    load_copies(harness, text, _FIRST)
+    brackets, found = harness.brackets(), list[float]()
     harness.wait_for(ISSUE_TOLERANCE)
     while len(found) < _SAMPLES:
         shorter: float | None = None
-        for sample in harness.run([Case(times, 1), Case(times, 2)], 100, wait_ms=200):
+        for sample in harness.run([Case(_REPETITIONS, 1), Case(_REPETITIONS, 2)], 100, wait_ms=200):
             cycles = sample.cycles(brackets.clock_cycles) if counts(sample, brackets, ISSUE_TOLERANCE) else None
             if sample.which == 1 and cycles is not None and shorter is not None:
-                found.append((cycles - shorter) / times / _COPIES)
+                found.append((cycles - shorter) / _REPETITIONS / COPIES)
             shorter = cycles if sample.which == 0 else None
     return sorted(found)
+
+
+def steps(harness: Harness, letters: str) -> str:
+    """What passes of a chain take at first, and then."""
+    two, six, ten = (median(samples(harness, block(letters * n, None, "xmm15"))) for n in (2, 6, 10))
+    return f"{letters:12} {(six - two) / 4:5.2f} {(ten - six) / 4:5.2f}"
+
+
+def places(harness: Harness, letters: str) -> str:
+    """Those of all letters that are read."""
+    alone = samples(harness, block(letters, None))[_SAMPLES // 4]
+    read = [k for k, letter in enumerate(letters) if letter in _LATENCY]
+    return f"{letters}\n    " + " ".join(place(harness, letters, k, alone) for k in read)
 
 
 def place(harness: Harness, letters: str, read: int, alone: float) -> str:
@@ -132,21 +144,13 @@ def main() -> None:
     parser.add_argument("--core", default="ZEN4")
     options = parser.parse_args()
     with Harness() as harness:
+        core = Core.open(options.core, Settings())
+        shown, show = (chains(), steps) if options.chains else (blocks(), places)
         if options.loops:
-            core = Core.open(options.core, Settings())
-            for letters in loops():
-                print(compare(harness, core, letters), flush=True)
-            return
-        for letters in chains() if options.chains else blocks():
-            if options.only not in letters:
-                continue
-            if options.chains:
-                two, six, ten = (median(samples(harness, block(letters * n, None, "xmm15"))) for n in (2, 6, 10))
-                print(f"{letters:12} {(six - two) / 4:5.2f} {(ten - six) / 4:5.2f}", flush=True)
-                continue
-            alone = samples(harness, block(letters, None))[_SAMPLES // 4]
-            read = [k for k, letter in enumerate(letters) if letter in _LATENCY]
-            print(f"{letters}\n   ", *(place(harness, letters, k, alone) for k in read), flush=True)
+            shown, show = loops(), partial(compare, core=core)
+        for letters in shown:
+            if options.only in letters:
+                print(show(harness, letters), flush=True)
 
 
 if __name__ == "__main__":
