@@ -1,6 +1,6 @@
 """Which pipe a vector operation waits for on this host, read one by one.
 
-    python benchmarks/vector_places.py [--only WORD] [--chains] [--loops [--core NAME]]
+    python benchmarks/vector_places.py [--only WORD] [--turns | --chains | --loops | --window] [--core NAME]
 
 A block begins with an `lfence`, and all its operations wait for one value that a chain of loads brings long after the
 last of them was dispatched. What is printed for each is its place: how many cycles after the value it starts, which a
@@ -11,10 +11,14 @@ different ones (-2, 8). The letters, a slot each, six of which are dispatched in
     A vaddpd (FP2, FP3), M vmulpd (FP0, FP1), L vpsllq (FP2, FP3), U vunpcklpd (FP1 to FP3), P vpaddd (FP0 to FP3)
     V a load of a vector, . an eliminated move; of these nothing is read
 
+`--turns` prints the sides that multiplications get where eleven additions have made the schedulers uneven, 1 for that
+of odd slots: a block that leaves the start at this side comes before each, and five multiplications there, so that
+their places tell the sides. The first two slots of these letters are the last ones of a cycle.
 `--chains` prints instead what a pass takes of a chain of multiplications (c) where each also multiplies into something
 else (m), dispatched as a whole before it begins: from the second to the sixth pass, and from there to the tenth.
-`--loops` prints what a pass of loops takes, and what the model of a core says of it: of such chains, one step a pass of
-so many slots, and of independent operations.
+`--loops` prints what a pass of loops takes, and what the model of a core says of it: of such chains (C of additions, a
+an addition of its value, x and y operations of other values, l a lea), one step a pass, and of independent operations.
+`--window` does so for chains of n multiplications and additions in turn, begun anew in each pass, a pair of them.
 """
 
 from __future__ import annotations
@@ -46,12 +50,23 @@ _LINES = {
     "m": "vmulsd xmm{}, xmm1, xmm15",
     "c": "vmulsd xmm15, xmm15, xmm0",
     ".": "mov r15, r14",
+    "l": "lea r8, [r9+1]",
+    "a": "vaddsd xmm{}, xmm1, xmm15",
+    "C": "vaddsd xmm15, xmm15, xmm0",
+    "x": "vmulsd xmm{}, xmm1, xmm2",
+    "y": "vaddsd xmm{}, xmm1, xmm2",
 }
 _LATENCY = {"A": 3, "M": 3, "L": 1, "U": 1, "P": 1}
 _FIRST = ("vpxor xmm0, xmm0, xmm0", "mov [rsi], rsi", "mov qword ptr [rsi+128], 0", "mov qword ptr [rsi+136], 0")
 _VALUE, _CHAIN = 16, 6
 """Loads of the chain that brings the value, and of that behind a result."""
 _SAMPLES, _REPETITIONS, _EFFORT = 40, 27, Effort(60, 2, 3.0)
+_UNEVEN = ".M...." * 5 + "A....." * 11 + "......" * 4
+"""Five multiplications in odd slots, then more additions in even ones than slots are asked about."""
+_MARKED = 5
+_SETTLING = 31
+"""Additions, one a cycle: eleven go to the side of even slots, and the last ones to the other one in any case, where what
+follows starts."""
 
 
 def blocks() -> Iterator[str]:
@@ -70,12 +85,22 @@ def chains() -> Iterator[str]:
     yield from ("c.....", "mc....", "m.c...", "m.c..", "mmc...", "m.mc..", "m.m.c.")
 
 
+def turns() -> Iterator[str]:
+    """Multiplications in so many and in these slots of four cycles."""
+    yield from (4 * letters for letters in ("M.....", "MM....", "..MM..", "M.M...", ".MM...", "M....M", "MMM..."))
+    yield from (4 * letters for letters in ("M.M.M.", "...MMM", "MMMM..", "..MMMM", "MMMMM.", "MMMMMM"))
+    yield "MMM..." + "M....." * 4
+    yield "MMM..." + "......" * 4 + "M....." * 3 + "MMM..." * 2
+
+
 def loops() -> Iterator[str]:
     """One or two products at so many slots before the step of the chain, in passes of so many slots; additions,
     multiplications and shuffles that nothing binds but their pipes."""
     for slots in (12, 13, 17, 18):
         for begin in ("m", "mm", "m.m"):
             yield from ((begin + "." * apart + "c").ljust(slots - 1, ".") for apart in range(6))
+    yield from ("mc", "cm", "mmc", "mcm", "mmmc", "mac", "amc", "myc", "ymc", "xmmc", "aaC", "ayC", "ammC", "aamC")
+    yield from ("mlllc", "mlllllc", "mmllc", "mlmlc", "mlllllcllll", "llllmlllllc", "mlclllllllll")
     yield from ("AU", "AAU", "AUA", "AAAU", "AAUA", "AAUU", "AUAU", "AAAAUU", "AAMU", "AAMMU", "AAMMUU", "AMAMUU")
     yield from ("UMUU", "UUUM", "AAAP", "PPUUU", "PUPPU.PU", "UAU.AA", "U.UUU.P", "AUAUAUAAUA.")
 
@@ -87,6 +112,37 @@ def compare(harness: Harness, letters: str, core: Core) -> str:
     measured = measure_block(harness, code, notion="loop", effort=_EFFORT).cycles.value
     predicted = analyse_block(block_of_bytes(code, file=letters), core, Settings(notion="loop")).prediction
     return f"{letters:18} {measured:6.2f} {predicted:6.2f}"
+
+
+def window(harness: Harness, pairs: int, core: Core) -> str:
+    """What a pair takes of a chain of so many that each pass begins anew."""
+    lines = ["vmulsd xmm1, xmm2, xmm3", "vaddsd xmm1, xmm1, xmm3"]
+    lines += ["vmulsd xmm1, xmm1, xmm3", "vaddsd xmm1, xmm1, xmm3"] * (pairs - 1)
+    code = bytes(x86.assembled("\n".join(["1:", *lines, "dec rcx", "jnz 1b"])))
+    measured = measure_block(harness, code, notion="loop", effort=_EFFORT).cycles.value
+    predicted = analyse_block(block_of_bytes(code, file="chain"), core, Settings(notion="loop")).prediction
+    return f"{pairs:2} pairs {measured / pairs:6.2f} {predicted / pairs:6.2f}"
+
+
+def settled(letters: str, read: int | None) -> str:
+    """The block behind one that leaves the start at the side of odd slots."""
+    head = ["lfence", "mov rdx, [rsi]", *["mov rdx, [rdx]"] * (_VALUE + 5), "vmovapd xmm13, [rdx+128]"]
+    lines = [*head, *[_LINES["."]] * (_HEAD - len(head))]
+    lines += ["vaddpd xmm14, xmm13, xmm13", *[_LINES["."]] * (WIDTH - 1)] * _SETTLING
+    return "\n".join([*lines, block(letters, read)])
+
+
+def sides(harness: Harness, letters: str) -> str:
+    """The side of each multiplication behind uneven ones: its place is the next one of that side."""
+    whole, own, following = _UNEVEN + letters, "", [0, _MARKED]
+    alone = median(samples(harness, settled(whole, None)))
+    for k in range(len(_UNEVEN), len(whole)):
+        if whole[k] in _LATENCY:
+            place = median(samples(harness, settled(whole, k))) - alone - _LATENCY[whole[k]] - 0.6
+            side = min((0, 1), key=lambda side: abs(place - following[side]))
+            following[side] += 1
+            own += f"{side}" if abs(place - following[side] + 1) < 1 else "?"
+    return f"{letters}\n    {own}"
 
 
 def block(letters: str, read: int | None, begun: str = "xmm0") -> str:
@@ -139,15 +195,24 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="what the letters of a block contain")
-    parser.add_argument("--chains", action="store_true")
-    parser.add_argument("--loops", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--turns", action="store_true")
+    what.add_argument("--chains", action="store_true")
+    what.add_argument("--loops", action="store_true")
+    what.add_argument("--window", action="store_true")
     parser.add_argument("--core", default="ZEN4")
     options = parser.parse_args()
     with Harness() as harness:
         core = Core.open(options.core, Settings())
+        if options.window:
+            for pairs in (4, 6, 8, 10, 12, 16, 20, 24, 32):
+                print(window(harness, pairs, core), flush=True)
+            return
         shown, show = (chains(), steps) if options.chains else (blocks(), places)
         if options.loops:
             shown, show = loops(), partial(compare, core=core)
+        if options.turns:
+            shown, show = turns(), sides
         for letters in shown:
             if options.only in letters:
                 print(show(harness, letters), flush=True)

@@ -150,6 +150,28 @@ def test_a_buffer_that_a_cycle_does_not_fit_in_is_refused(name: str, key: str, v
         with_figures(load_parameters(name), {key: value})
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("interleaved ports", None, "stands alone; give it with interleaved ports"),
+        ("interleaving fills", None, "interleaving fills: is missing; give it with interleaved ports"),
+        ("interleaving gaps", [9], "interleaving gaps: has 1 number; write 2"),
+        ("interleaving delays", [3, 2, 1, 2], "counts what left sooner than what entered"),
+        ("interleaving delays", [3, 2, 8, 2], "or later than after 7 cycles"),
+        (
+            "interleaved ports",
+            [["FP0", "FP2"], ["FP1", "FP3"], ["FP4", "FP5"]],
+            "are no pairs of ports of two schedulers",
+        ),
+        ("interleaved ports", [["FP0", "FP1"], ["FP2"]], "are no pairs of ports of two schedulers"),
+        ("interleaved ports", [["FP0", "FP1"], ["FP2", "FP3"]], "interleaved ports: are not the queued ports"),
+    ],
+)
+def test_interleaved_ports_are_pairs_of_two_schedulers_behind_a_queue(key: str, value: object, said: str) -> None:
+    with pytest.raises(InstructionTableError, match=re.escape(said)):
+        with_figures(load_parameters("ZEN4"), {key: value})
+
+
 def test_a_refused_figure_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "X.yml"
     file.write_text(GOOD.replace("issue width: {value: 4,", "issue width: {value: 0,"))

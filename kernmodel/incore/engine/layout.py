@@ -50,8 +50,7 @@ COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", 
 
 _SIZES = {
     "alternating": GROUPS,
-    "rotating": GROUPS,
-    "gaps": GROUPS,
+    "interleaved": PORTS,
     "rooms": SCHEDULERS,
     "scheduler_of": PORTS,
     "borrowed": PORTS,
@@ -68,8 +67,13 @@ class Core(NamedTuple):
         choice_by_slot: whether the slot tells which of the other ports stands in for the one with the fewest µops.
         by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
-        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
-            another; those of others go to the port for which fewest wait.
+        interleaved: by port, 1 more than its place in the list of pairs of alike ports of two schedulers (`Sides`), 0
+            for ports in none. The slot tells the side of a µop while fewer than `most_by_slot` wait, and for no port
+            `pair_gap` more than for its counterpart; else µops pass the queue, in `queue_passage` cycles, and get the
+            sides in turn, but where `heavy_side` wait none whose port there has that many more. turn_gap: by how many
+            fewer µops another port of a side is taken than the one whose turn it is. mode_delay, choice_delay: cycles
+            after which the way of giving sides, and what is given, know of µops that entered; left_delay: of those that
+            left.
         together: ports whose µops of a cycle are assigned to schedulers together (`queues`), no more than `QUEUES`;
             beside: 1 more than the queue that may get two of five, 0 for none; seen_after: cycles after which dispatch
             knows what entered and left them.
@@ -129,8 +133,15 @@ class Core(NamedTuple):
     repeats: int = 0
     alternating: tuple[int, ...] = (0,) * GROUPS
     by_port: int = 0
-    rotating: tuple[int, ...] = (0,) * GROUPS
-    gaps: tuple[int, ...] = (0,) * GROUPS
+    interleaved: tuple[int, ...] = (0,) * PORTS
+    pair_gap: int = 0
+    turn_gap: int = 0
+    most_by_slot: int = 0
+    heavy_side: int = 0
+    mode_delay: int = 0
+    choice_delay: int = 0
+    left_delay: int = 0
+    queue_passage: int = 0
     together: int = 0
     beside: int = 0
     seen_after: int = 0

@@ -131,14 +131,39 @@ class Delivery:
     queued_lines: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Interleaving:
+    """How the µops of alike ports of two schedulers get one of these (`engine.sides`).
+
+    Attributes:
+        pairs: of ports, the first of each of one scheduler, the second of the other.
+        pair_gap, turn_gap: by how many more µops that wait for a port it is avoided for its counterpart, and for
+            another one of its scheduler.
+        most_by_slot: µops that wait, from which on slots do not tell the scheduler any more; heavy_side: those of a
+            scheduler from which on ports for which too many wait there are avoided.
+        mode_delay, choice_delay, left_delay: cycles after which is known what entered, for whether slots tell the
+            scheduler and for what is chosen, and what left.
+        queue_passage: cycles through the queue where slots do not tell the scheduler.
+    """
+
+    pairs: tuple[tuple[str, ...], ...]
+    pair_gap: int
+    turn_gap: int
+    most_by_slot: int
+    heavy_side: int
+    mode_delay: int
+    choice_delay: int
+    left_delay: int
+    queue_passage: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSchedulers:
     """Schedulers that belong to ports; ports that are in none take their µops from the load and store queues.
 
     Attributes:
         schedulers: ports and entries of each.
-        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
-            another; others go to the port for which fewest wait.
+        interleaving: of ports behind the queue, None where each µop of it gets the port for which fewest wait.
         together: ports whose µops of a cycle are assigned to schedulers together; beside: the one of them whose
             scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what entered
             and left these.
@@ -160,10 +185,9 @@ class PortSchedulers:
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
-    rotating: tuple[tuple[str, ...], ...]
-    gaps: tuple[int, ...]
     queued: tuple[str, ...]
     queue_entries: int
+    interleaving: Interleaving | None = None
     together: tuple[str, ...] = ()
     beside: str = ""
     seen_after: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -25,6 +25,7 @@ from kernmodel.incore.engine.model import (
     LIMITS,
     Delivery,
     Forwards,
+    Interleaving,
     MemoryPipes,
     PipelineCore,
     PortSchedulers,
@@ -33,6 +34,7 @@ from kernmodel.incore.engine.model import (
 from kernmodel.incore.tables.core_parameters import (
     ForwardingParameters,
     FrontEndParameters,
+    InterleavingParameters,
     LineParameters,
     OpCacheParameters,
     Parameters,
@@ -271,8 +273,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         rooms[: len(by_port.schedulers)] = [entries for _, entries in by_port.schedulers]
     return {
         "by_port": 1,
-        "rotating": _padded([port_mask(group, pipeline.ports) for group in by_port.rotating]),
-        "gaps": _padded(by_port.gaps),
+        **_interleaving(by_port.interleaving, pipeline.ports),
         "together": port_mask(by_port.together, pipeline.ports),
         "beside": 1 + by_port.together.index(by_port.beside) if by_port.beside else 0,
         "seen_after": by_port.seen_after,
@@ -294,6 +295,22 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "accesses_together": int(by_port.accesses_together),
         "loads_in_a_row": by_port.loads_in_a_row if by_port.accesses_together and by_port.most_loads else 0,
     }
+
+
+def _interleaving(own: Interleaving | None, ports: Sequence[str]) -> dict[str, Any]:
+    """What tells the schedulers of alike ports."""
+    if own is None:
+        return {}
+    places = {port: 1 + place for place, port in enumerate(port for pair in own.pairs for port in pair)}
+    numbers = {field.name: getattr(own, field.name) for field in fields(own) if field.name != "pairs"}
+    return {"interleaved": tuple(places.get(port, 0) for port in ports) + (0,) * (PORTS - len(ports)), **numbers}
+
+
+def _sides(figures: InterleavingParameters) -> Interleaving | None:
+    """The same as numbers with names; None where nothing is interleaved."""
+    if not figures.pairs:
+        return None
+    return Interleaving(figures.pairs, *figures.gaps, *figures.fills, *figures.delays)
 
 
 def _borrowed(by_port: PortSchedulers, ports: Sequence[str]) -> tuple[int, ...]:
@@ -363,8 +380,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     )
     schedulers = PortSchedulers(
         schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
-        rotating=figures.rotating,
-        gaps=figures.gaps,
+        interleaving=_sides(figures.interleaving),
         together=figures.together,
         beside=figures.beside,
         seen_after=figures.seen_after,
@@ -428,7 +444,7 @@ def windowed_pipeline(parameters: Parameters) -> PipelineCore | None:
                 renamed_bytes=1,
             ),
         ),
-        by_port=PortSchedulers(schedulers=own, rotating=(), gaps=(), queued=(), queue_entries=0),
+        by_port=PortSchedulers(schedulers=own, queued=(), queue_entries=0),
         flows=data_flow_figures(parameters),
     )
 

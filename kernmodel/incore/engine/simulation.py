@@ -12,8 +12,8 @@ ports wait for theirs in order, behind it. The run ends when the state of the pi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import permutations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, permutations
 from math import gcd
 from typing import Any
 
@@ -37,6 +37,7 @@ from kernmodel.incore.engine.layout import (
 )
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
 from kernmodel.incore.engine.queues import assigned
+from kernmodel.incore.engine.sides import Sides
 from kernmodel.incore.tables.core_parameters import QUEUES
 
 _HISTORY = 16
@@ -51,17 +52,19 @@ Counts = tuple[int, ...]
 
 class _InFlight:
     """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known; `enters` the cycle
-    from which it may start, in the scheduler that all ports share."""
+    from which it may start, in the scheduler that all ports share; `issued` that of its issue, `odd` whether its slot
+    was an odd one of this."""
 
     __slots__ = (
-        *("banks", "base", "done", "enters", "id", "known"),
-        *("more", "pending", "port", "ready", "scheduler", "slow"),
+        *("banks", "base", "done", "enters", "id", "issued", "known"),
+        *("more", "odd", "pending", "port", "ready", "scheduler", "slow"),
     )
 
     def __init__(self, number: int, now: int) -> None:
         self.id = number
         self.base = self.done = 0
-        self.ready = now
+        self.ready = self.issued = now
+        self.odd = 0
         self.enters = -_HISTORY
         self.known = False
         self.pending = 0
@@ -135,6 +138,7 @@ class Pipeline:
         self.slot_in_entry = self.accessed = 0
         self.scheduled = [0] * SCHEDULERS
         self.queue: deque[_InFlight] = deque()
+        self.sides = Sides(self.core)
         self.registers = (
             [self._registers_of(slot) for slot in range(self.core.slots)] if self.core.vector_registers else []
         )
@@ -142,7 +146,6 @@ class Pipeline:
         self.loads = [0] * len(self.core.most_loads)
         self.registers_taken = 0
         self.registers_coming = [0] * RELEASES
-        self.rotations = [[port for port in range(PORTS) if group >> port & 1] for group in self.core.rotating]
         self.opened = self.spare = 0
         self.oldest_unit, self.oldest_until = 0, self.units[0].entries if self.units else 0
         self.counters = [0] * len(self.ports)
@@ -234,6 +237,7 @@ class Pipeline:
         self._issue()
         if self.by_port:
             self._leave_queue()
+            self.sides.end_cycle()
         self._deliver()
         self.results = [own >> 1 for own in self.results]
         self.now += 1
@@ -325,6 +329,7 @@ class Pipeline:
         if microop.blocks:
             self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1
+        self.sides.leave(x.port)
         self.started[x.port] += 1
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
@@ -585,7 +590,8 @@ class Pipeline:
     def _order_accesses(self) -> bool:
         """Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such
         ports take different ones, in the first order that all allow, and each of the others the one with the fewest
-        entries as dispatch sees them. False where they find no room together."""
+        entries as dispatch sees them; each the one with the fewest where they find no room so. False where they find
+        none together."""
         accesses = self._accesses_of_cycle()
         loads = sum(self._is_ordered(ports) for ports in accesses)
         if loads < 2:
@@ -605,9 +611,23 @@ class Pipeline:
             counters[port] += 1
             if counters[port] > core.rooms[core.scheduler_of[port]]:
                 return False
+        if not self._fits_with_operations(found):
+            self.loads_in_a_row = 0
+            return self._accesses_fit()
         self.ordered = found
         self.loads_in_a_row = self.loads_in_a_row + 1 if loads == core.most_loads[0] else 0
         return True
+
+    def _fits_with_operations(self, found: Iterable[int]) -> bool:
+        """Whether schedulers have room for the accesses of these ports and the operations of this cycle."""
+        taken, ahead = list(self.scheduled), islice(self._slots_of_cycle(), self.fitting)
+        own = (m for k in ahead for m in self.microops[self.first_microop[k] : self.first_microop[k + 1]])
+        operations = sum(self._is_assigned(microop.ports) for microop in own)
+        entering = [self.core.scheduler_of[port] for port in found]
+        entering += [self.assigned_schedulers[queue] for queue in islice(self.assigned, operations)]
+        for scheduler in entering:
+            taken[scheduler] += 1
+        return all(own <= room for own, room in zip(taken, self.core.rooms, strict=True))
 
     def _is_ordered(self, ports: int) -> bool:
         return not ports & ~self.vectors
@@ -648,30 +668,17 @@ class Pipeline:
             taken = 0
 
     def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
-        """As assigned; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
-        beside the rotation; else the port for which fewest wait. -1 where none has room."""
+        """As assigned, else the port for which fewest wait; -1 where none has room."""
         if ports & self.core.addressing:
             port = self.ordered.popleft() if self.ordered else self._port_of_access(ports, self.accessed, self.counters)
             self.accessed |= 1 << port
             return port if self._has_room(port, coming) else -1
         if ports & self.core.together:
             return self._port_of_queue(ports, coming)
-        able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
-        rotating = next((number for number, group in enumerate(self.core.rotating) if ports & group), None)
-        if rotating is None and ports & self.core.queued:
+        if ports & self.core.queued:
             return self._port_behind_queue(ports)
-        if rotating is None:
-            return min(reversed(able), key=lambda port: self.counters[port], default=-1)
-        if not able:
-            return -1
-        group, order = self.core.rotating[rotating], self.rotations[rotating]
-        turn, gap = self.turn[rotating], 1 if ports & ~group else self.core.gaps[rotating]
-        least = min(able, key=lambda port: self.counters[port])
-        following = next((port for port in order[turn:] + order[:turn] if port in able), least)
-        chosen = least if self.counters[following] - self.counters[least] >= gap else following
-        if group >> chosen & 1:
-            self.turn[rotating] = (order.index(chosen) + 1) % len(order)
-        return chosen
+        able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
+        return min(reversed(able), key=lambda port: self.counters[port], default=-1)
 
     def _port_behind_queue(self, ports: int) -> int:
         """Of the ports that no µop of the same ones got in this cycle the one for which fewest waited at its start; -1
@@ -714,6 +721,7 @@ class Pipeline:
         x.scheduler = self.core.scheduler_of[port]
         self.counters[port] += 1
         self.scheduled[x.scheduler] += 1
+        self.sides.enter(port)
         self._count_entry(x, 1)
 
     def _count_entry(self, x: _InFlight, number: int) -> None:
@@ -723,14 +731,56 @@ class Pipeline:
 
     def _leave_queue(self) -> None:
         """Move µops from the queue to their schedulers, in order."""
+        if self.queue and self.sides.places:
+            self.sides.look()
+            by_slot = not self.sides.uneven and self.queue[0].issued == self.now
+            (self._leave_by_slot if by_slot else self._leave_in_turn)()
+            return
         while self.queue:
-            x = self.queue[0]
-            port = self._port_with_room(self.microops[x.id % self.core.microops].ports)
+            port = self._port_with_room(self._ports_of(self.queue[0]))
             if port < 0:
                 return
-            self._take_entry(self.queue.popleft(), port)
-            if not x.pending:
-                self._all_known(x)
+            self._enter_from_queue(port)
+
+    def _ports_of(self, x: _InFlight) -> int:
+        return self.microops[x.id % self.core.microops].ports
+
+    def _enter_from_queue(self, port: int) -> None:
+        """The first µop of the queue enters the scheduler of its port."""
+        x = self.queue.popleft()
+        self._take_entry(x, port)
+        if not x.pending:
+            self._all_known(x)
+
+    def _leave_by_slot(self) -> None:
+        """Move µops of this cycle to the sides that their slots tell, the other one if that has no port for them; those
+        behind one that finds no room stay."""
+        while self.queue:
+            ports, side = self._ports_of(self.queue[0]), self.queue[0].odd
+            port = self.sides.port(ports, side if self.sides.executes(ports, side) else 1 - side)
+            if port < 0:
+                return
+            self._enter_from_queue(port)
+
+    def _leave_in_turn(self) -> None:
+        """Move µops to the sides in turn, as many as a cycle dispatches, once they have passed the queue; one waits for
+        room at the side whose turn it is. Several leave the start to the other side, unless one waits that finds room
+        at neither: the turn goes on then."""
+        sides, passed = self.sides, self.now - self.core.queue_passage
+        moved, turns = 0, False
+        while self.queue and moved < self.core.issue_width and self.queue[0].issued <= passed:
+            ports, side = self._ports_of(self.queue[0]), sides.start ^ moved & 1
+            side ^= bool(ports & sides.avoided[side])
+            side ^= not sides.executes(ports, side)
+            port = sides.port(ports, side)
+            if port < 0:
+                turns = bool(moved & 1 if sides.is_full(1 - side) else moved)
+                break
+            self._enter_from_queue(port)
+            moved += 1
+        else:
+            turns = moved > 1
+        sides.start ^= turns
 
     def _issue_microop(self, executed: int, u: int, slot: int, given: int) -> None:
         number = executed * self.core.microops + u
@@ -746,6 +796,7 @@ class Pipeline:
             x.ready += self.core.dispatch_delay
         if ports and self.by_port:
             if given < 0:
+                x.odd = slot & 1
                 self.queue.append(x)
             else:
                 self._take_entry(x, given)
@@ -1020,6 +1071,10 @@ class Pipeline:
             self.microcode_left,
             (self.predecode_step, self.decoded % core.units, *history) if self.decoding else (),
             tuple(self.turn),
+            self.sides.state(),
+            [self.now - x.issued for x in self.queue if x.issued > self.now - self.core.queue_passage]
+            if self.sides.places
+            else (),
             self.passes_issued() % self.phases,
             len(self.queue),
             self._coming(),

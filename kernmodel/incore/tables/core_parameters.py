@@ -549,6 +549,26 @@ class LineParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class InterleavingParameters:
+    """How the µops of queued ports get one of two schedulers with alike ports (`engine.sides`); all are given, or none.
+
+    Attributes:
+        pairs: of alike ports, the first of each of one scheduler, the second of the other.
+        gaps: by how many more µops that wait for a port it is avoided for its counterpart, and for another one of its
+            scheduler.
+        fills: µops that wait, from which on slots do not tell the scheduler; those of a scheduler, from which on ports
+            for which too many wait there are avoided.
+        delays: cycles after which is known what entered, for whether slots tell the scheduler and for what is chosen,
+            and what left; cycles through the queue where slots do not tell it.
+    """
+
+    pairs: Annotated[tuple[tuple[str, ...], ...], Figure("interleaved ports", PortGroups())] = ()
+    gaps: Annotated[tuple[int, ...], Figure("interleaving gaps", Counts())] = ()
+    fills: Annotated[tuple[int, ...], Figure("interleaving fills", Counts())] = ()
+    delays: Annotated[tuple[int, ...], Figure("interleaving delays", Counts())] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ZenPipelineParameters:
     """What is behind a front end of the kind `zen-op-cache`, for the simulation.
 
@@ -557,8 +577,7 @@ class ZenPipelineParameters:
         queue: entries of the queue between op cache or decoders and dispatch, queue_lines: lines of code of which it
             holds what is left, those of each pass for themselves; None where not known.
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
-        rotating: groups of ports that are given in rotation, unless fewer µops by the group's number of `gaps` wait for
-            another; for other ports the one is taken for which fewest µops wait.
+        interleaving: how µops get one of two schedulers with alike ports.
         together: ports whose µops of a cycle are assigned to schedulers together, each to another one; beside: the port
             whose scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what
             entered and left these schedulers.
@@ -574,6 +593,7 @@ class ZenPipelineParameters:
     forwarding: ForwardingParameters
     paths: VectorPathParameters
     lines: LineParameters
+    interleaving: InterleavingParameters
     retire_width: Annotated[int, _RETIRE]
     reorder_buffer: Annotated[int, _ROB]
     schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())]
@@ -586,8 +606,6 @@ class ZenPipelineParameters:
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
-    rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
-    gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     together: Annotated[tuple[str, ...], Figure("ports assigned together", Ports())] = ()
     beside: Annotated[str, Figure("port of a fifth operation", Port())] = ""
     seen_after: Annotated[int, Figure("cycles until entries are seen", Integer(1, 7))] = 3
@@ -702,6 +720,7 @@ FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
         "pipeline.memory": ZenMemoryParameters,
         "pipeline.forwarding": ForwardingParameters,
         "pipeline.paths": VectorPathParameters,
+        "pipeline.interleaving": InterleavingParameters,
         "pipeline.lines": LineParameters,
     },
     "decoders": {"front_end": DecoderParameters, "pipeline": WindowParameters},

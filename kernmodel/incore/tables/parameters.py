@@ -310,7 +310,7 @@ def _check_ports(reading: FieldReader, figure: Figure, value: Any, ports: Sequen
 _CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
 _SPLITS = ("split 256-bit load", "split 512-bit load")
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
-_OF_EACH = (("scheduler ports", "scheduler entries", 7), ("rotating ports", "rotation gaps", 4))
+_OF_EACH = (("scheduler ports", "scheduler entries", 7),)
 """Figures that give groups, those that give a number for each, and how many the simulation has room for."""
 _FILLED_AT_ONCE = (
     ("ROB entries", "issue width"),
@@ -341,6 +341,7 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
             reading.problem(f"figures.{numbers}", what, "write one for each")
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
+    _check_interleaving(reading, values)
     together, beside = values.get("ports assigned together") or (), values.get("port of a fifth operation")
     if len(together) > QUEUES:
         what = f"are {len(together)}, more than {QUEUES}"
@@ -373,6 +374,35 @@ def _check_dispatch(reading: FieldReader, values: Values) -> None:
         if entries is not None and most is not None and entries < most:
             what = f"{entries} hold less than the {width}, {most}"
             reading.problem(f"figures.{buffer}", what, "check both")
+
+
+def _check_interleaving(reading: FieldReader, values: Values) -> None:
+    """Note what is wrong with the ports of two schedulers between which µops are interleaved."""
+    pairs = values.get("interleaved ports") or ()
+    numbers = {f"interleaving {name}": number for name, number in (("gaps", 2), ("fills", 2), ("delays", 4))}
+    for key, number in numbers.items():
+        given = values.get(key) or ()
+        if bool(pairs) != bool(given):
+            reading.problem(
+                f"figures.{key}", "stands alone" if given else "is missing", "give it with interleaved ports"
+            )
+        elif pairs and len(given) != number:
+            what = f"has {len(given)} number{'s' * (len(given) != 1)}"
+            reading.problem(f"figures.{key}", what, f"write {number}")
+    delays: tuple[int, ...] = values.get("interleaving delays") or ()
+    if len(delays) == 4 and not max(delays[:2]) <= delays[2] < 8:
+        what = "counts what left sooner than what entered, or later than after 7 cycles"
+        reading.problem("figures.interleaving delays", what, "give the third as the longest of the first three")
+    if not pairs:
+        return
+    schedulers = [set(group) for group in values.get("scheduler ports") or ()]
+    sides = [set(side) for side in zip(*pairs, strict=False)]
+    apart = len(sides) == 2 and all(any(side <= own for own in schedulers) for side in sides)
+    if len(pairs) > 4 or any(len(pair) != 2 for pair in pairs) or not apart:
+        what = "are no pairs of ports of two schedulers"
+        reading.problem("figures.interleaved ports", what, "write up to four, the first of each of one scheduler")
+    if sorted(port for pair in pairs for port in pair) != sorted(values.get("queued ports") or ()):
+        reading.problem("figures.interleaved ports", "are not the queued ports", "write all of these, and no others")
 
 
 def _check_together(

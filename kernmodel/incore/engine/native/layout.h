@@ -21,11 +21,12 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
-        rotating[4], gaps[4], together, beside, seen_after, load_ports[4], most_loads[4], addressing, queued,
-        queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store,
-        loaded_third, straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together,
-        loads_in_a_row, line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule,
-        farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
+        interleaved[20], pair_gap, turn_gap, most_by_slot, heavy_side, mode_delay, choice_delay, left_delay,
+        queue_passage, together, beside, seen_after, load_ports[4], most_loads[4], addressing, queued, queue_entries,
+        vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store, loaded_third,
+        straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together, loads_in_a_row,
+        line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
+        most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {

@@ -6,12 +6,14 @@
 
 #include "program.h"
 #include "queues.h"
+#include "sides.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
 enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { MOST_IN_ORDER = 64 }; /* accesses of a cycle whose ports are given in order */
+enum { EVEN_SLOT = -1, ODD_SLOT = -2 }; /* for the port of a µop in the queue, which has none */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
 
 /* Counts of several sets in one number, a byte each. */
@@ -20,7 +22,7 @@ enum { MOST_IN_BYTE = 127, MOST_LOADS = 63 };
 
 /* How a µop gets its port where schedulers belong to ports: the first of these that its ports are of. At issue also: it
    needs none, or gets it when it leaves the queue. */
-enum { OF_ACCESSES, TOGETHER, IN_ROTATION, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
+enum { OF_ACCESSES, TOGETHER, BEHIND_QUEUE, LEAST_USED, NOWHERE, QUEUED };
 
 /* The cycle in which a µop is done, as long as it is not known. */
 static const int64_t never = INT64_MAX;
@@ -30,15 +32,13 @@ static const int64_t never = INT64_MAX;
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: the group of which it takes ports in rotation, -1 for none; `gap`: of that group, 1 if
-   some of its ports are not `rotating`; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
+   alternates, -1 if not; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
    all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more for loads; `varies`: whether that, or
    the banks that it reads, may differ from pass to pass. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, gap, kind, choice, at_issue, delay;
-    uint32_t rotating;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, choice, at_issue, delay;
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow, more;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
@@ -128,7 +128,9 @@ typedef struct {
     int32_t unit_fetching, unit_decoding;
     int32_t slot_in_entry, *given; /* the port of each µop of the slot that is dispatched */
     int32_t room[SCHEDULERS]; /* entries that are free */
-    int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
+    int64_t *queue, *queued_in, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around, and their cycles */
+    Sides sides;
+    int32_t odd; /* whether the slot that is dispatched is an odd one of its cycle */
     int32_t behind_queue; /* whether some of the block get their ports there by how many wait */
     int32_t scheduler_of[PORTS];
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
@@ -427,7 +429,9 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
             s->back[m->blocks - 1] = s->now + 2;
     }
     s->counters[port]--;
-    if (!by_port)
+    if (by_port)
+        sides_leave(&s->sides, port);
+    else
         s->started[port]++;
     s->tally.dispatched[port]++;
     if (by_port)
@@ -730,27 +734,6 @@ static int32_t first_from(uint32_t ports, int32_t port)
     return __builtin_ctz(behind ? behind : ports);
 }
 
-/* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
-   it may also go to one that is not in the rotation; -1 where no scheduler has room. The turn is behind the last one. */
-INLINE int32_t port_in_rotation(Sim *s, const Op *m)
-{
-    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & m->rotating;
-    if (!able)
-        return -1;
-    int32_t chosen = in_turn ? first_from(in_turn, s->turn[m->rotation]) : __builtin_ctz(able);
-    if (s->counters[chosen] >= m->gap) { /* else nothing is fewer by the gap */
-        int32_t least = __builtin_ctz(able);
-        for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
-            const int32_t port = __builtin_ctz(rest);
-            least = s->counters[port] < s->counters[least] ? port : least;
-        }
-        chosen = s->counters[chosen] - s->counters[least] >= m->gap ? least : chosen;
-    }
-    if (m->rotating >> chosen & 1)
-        s->turn[m->rotation] = chosen + 1;
-    return chosen;
-}
-
 /* The port of the next µop that is assigned: of its queue the one that it alone of the µops that are may use, a branch
    unit, before the others; -1 where that has no room. */
 INLINE int32_t port_of_queue(Sim *s, const Op *m)
@@ -793,8 +776,6 @@ INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *cou
 
 INLINE int32_t port_with_room(Sim *s, const Op *m)
 {
-    if (m->choice == IN_ROTATION)
-        return port_in_rotation(s, m);
     if (m->choice == TOGETHER)
         return port_of_queue(s, m);
     if (m->choice == LEAST_USED)
@@ -811,25 +792,80 @@ INLINE int32_t port_with_room(Sim *s, const Op *m)
 static void reserve(Sim *s, const Op *m, int32_t port)
 {
     s->counters[port]++;
+    sides_enter(&s->sides, port);
     enter_scheduler(s, m, port);
+}
+
+/* A µop of the queue enters the scheduler of its port. */
+INLINE void enter_from_queue(Sim *s, Instance *x, int32_t port)
+{
+    reserve(s, x->op, port);
+    x->port = (int16_t)port;
+    if (!x->pending)
+        set_alarm(s, x);
+}
+
+/* Move µops of this cycle to the sides that their slots tell, the other one if that has no port for them; those behind one
+   that finds no room stay. The first µop that stays. */
+INLINE int64_t leave_by_slot(Sim *s, int64_t k)
+{
+    for (; k < s->queue_end; k++) {
+        Instance *x = instance(s, s->queue[k & s->queue_mask]);
+        const uint32_t ports = (uint32_t)x->op->ports;
+        const int32_t side = x->port == ODD_SLOT ? 1 : 0, own = ports & s->sides.ports_of[side] ? side : !side;
+        const int32_t port = sides_port(&s->sides, s->core, s->now, ports, own);
+        if (port < 0)
+            break;
+        enter_from_queue(s, x, port);
+    }
+    return k;
+}
+
+/* Move µops to the sides in turn, as many as a cycle dispatches, once they have passed the queue; one waits for room at the
+   side whose turn it is. Several leave the start to the other side, unless one waits that finds room at neither: the turn
+   goes on then. The first µop that stays. */
+INLINE int64_t leave_in_turn(Sim *s, int64_t k)
+{
+    Sides *sides = &s->sides;
+    const int64_t passed = s->now - s->core->queue_passage;
+    int32_t moved = 0, full = 0, stuck = 0;
+    for (; k < s->queue_end && moved < s->core->issue_width && s->queued_in[k & s->queue_mask] <= passed; k++) {
+        Instance *x = instance(s, s->queue[k & s->queue_mask]);
+        const uint32_t ports = (uint32_t)x->op->ports;
+        int32_t side = sides->start ^ (moved & 1);
+        side ^= (ports & sides->avoided[side]) != 0;
+        side ^= !(ports & sides->ports_of[side]);
+        const int32_t port = sides_port(sides, s->core, s->now, ports, side);
+        if (port < 0) {
+            full = 1;
+            stuck = sides->held[!side] >= sides->room[!side];
+            break;
+        }
+        enter_from_queue(s, x, port);
+        moved++;
+    }
+    sides->start ^= stuck ? moved & 1 : full ? moved > 0 : moved > 1;
+    return k;
 }
 
 /* Move µops from the queue to their schedulers, in order. */
 INLINE void leave_queue(Sim *s)
 {
-    const int64_t end = s->queue_end;
     int64_t k = s->queue_begin;
     if (s->behind_queue)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
-    for (; k < end; k++) {
+    if (s->sides.places) {
+        sides_look(&s->sides, s->core, s->now);
+        const int by_slot = !s->sides.uneven && s->queued_in[k & s->queue_mask] == s->now;
+        s->queue_begin = by_slot ? leave_by_slot(s, k) : leave_in_turn(s, k);
+        return;
+    }
+    for (; k < s->queue_end; k++) {
         Instance *x = instance(s, s->queue[k & s->queue_mask]);
         const int32_t port = port_with_room(s, x->op);
         if (port < 0)
             break;
-        reserve(s, x->op, port);
-        x->port = (int16_t)port;
-        if (!x->pending)
-            set_alarm(s, x);
+        enter_from_queue(s, x, port);
     }
     s->queue_begin = k;
 }
@@ -935,8 +971,11 @@ INLINE void issue_microop(Sim *s, const Op *m, int32_t slot, const int plain)
 INLINE void issue_to_port(Sim *s, const Op *m, int32_t given)
 {
     Instance *x = next_microop(s, m, given, 1);
-    if (m->at_issue == QUEUED)
+    if (m->at_issue == QUEUED) {
+        x->port = s->odd ? ODD_SLOT : EVEN_SLOT;
+        s->queued_in[s->queue_end & s->queue_mask] = s->now;
         s->queue[s->queue_end++ & s->queue_mask] = x->id;
+    }
     wait_for_sources(s, x, m, 1);
     if (!x->pending)
         all_known(s, x, 1);
@@ -1092,9 +1131,24 @@ static int order_others(Sim *s, const Later *accesses, int32_t first, int32_t co
     return 1;
 }
 
+/* Whether schedulers have room for so many accesses where they are ordered to, and the operations of this cycle. */
+static int ordered_fit(const Sim *s, int32_t count)
+{
+    int32_t room[SCHEDULERS];
+    memcpy(room, s->room, sizeof room);
+    for (int32_t k = 0; k < count; k++)
+        if (--room[s->scheduler_of[s->ordered[k]]] < 0)
+            return 0;
+    const int32_t operations = s->queues ? s->ahead[s->issuing - s->slots].count[s->fitting] : 0;
+    for (int32_t k = 0; k < operations; k++)
+        if (--room[s->scheduler_of_queue[s->assigned[k]]] < 0)
+            return 0;
+    return 1;
+}
+
 /* Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such ports take
    different ones, in the first order that all allow, and each of the others the one with the fewest entries as dispatch
-   sees them. 0 where they find no room together. */
+   sees them; each the one with the fewest where they find no room so. 0 where they find none together. */
 static int order_accesses(Sim *s)
 {
     const Core *c = s->core;
@@ -1113,6 +1167,10 @@ static int order_accesses(Sim *s)
     }
     if (count > apart && !order_others(s, own->accesses, apart, count))
         return 0;
+    if (!ordered_fit(s, count)) {
+        s->loads_in_a_row = 0;
+        return accesses_fit(s);
+    }
     s->in_order = count;
     s->loads_in_a_row = loads < c->most_loads[0] ? 0 : s->loads_in_a_row + (s->loads_in_a_row < c->loads_in_a_row);
     return 1;
@@ -1193,6 +1251,7 @@ INLINE int issue_slot(Sim *s, int32_t slot, const int plain, const int by_port)
         s->tally.stalls[OPERATIONS_APART]++;
         return 0;
     }
+    s->odd = slot & 1;
     if (by_port && !(own->count == 1 ? issue_one(s, own->ops) : issue_several(s, own))) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
@@ -1545,6 +1604,15 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->decoding ? s->decodable[(s->now + HISTORY - k) % HISTORY] - s->decoded : 0;
     for (int32_t g = 0; g < GROUPS; g++)
         out[n++] = s->turn[g];
+    if (s->sides.places) {
+        n += sides_state(&s->sides, c, s->now, out + n);
+        for (int32_t age = 1; age <= c->queue_passage; age++) { /* how many have not passed the queue */
+            int64_t k = s->queue_end;
+            while (k > s->queue_begin && s->queued_in[(k - 1) & s->queue_mask] > s->now - age)
+                k--;
+            out[n++] = s->queue_end - k;
+        }
+    }
     out[n++] = s->pass_issuing & (s->phases - 1);
     out[n++] = s->queue_end - s->queue_begin;
     for (int32_t k = 0; k < c->register_release && c->vector_registers; k++)
@@ -1682,8 +1750,6 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
-    for (int32_t g = 0; g < GROUPS && s->by_port; g++)
-        s->turn[g] = s->core->rotating[g] ? 32 - __builtin_clz((unsigned)s->core->rotating[g]) : 0; /* behind the last one */
     for (uint32_t rest = (uint32_t)s->core->together & ((1u << PORTS) - 1); rest && s->by_port && s->queues < QUEUES; rest &= rest - 1) {
         const int32_t scheduler = s->core->scheduler_of[__builtin_ctz(rest)];
         s->scheduler_of_queue[s->queues++] = scheduler;
@@ -1698,6 +1764,8 @@ static void list_turns(Sim *s)
         s->room[k] = s->by_port ? s->core->rooms[k] : shared[k] ? shared[k] : AMPLE;
         s->with_room |= s->room[k] > 0 ? s->ports_of[k] : 0;
     }
+    if (s->by_port)
+        sides_begin(&s->sides, s->core);
     memcpy(s->scheduler_of, s->core->scheduler_of, sizeof s->scheduler_of);
     for (uint32_t rest = (uint32_t)s->core->addressing; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
@@ -1726,21 +1794,12 @@ static int32_t alternating_group(const Core *c, int32_t ports)
     return -1;
 }
 
-static int32_t rotation_of(const Core *c, int32_t ports)
-{
-    for (int32_t g = 0; g < GROUPS; g++)
-        if (ports & c->rotating[g])
-            return g;
-    return -1;
-}
-
 static int32_t choice_of(const Core *c, int32_t ports)
 {
-    return ports & c->addressing        ? OF_ACCESSES
-           : ports & c->together        ? TOGETHER
-           : rotation_of(c, ports) >= 0 ? IN_ROTATION
-           : ports & c->queued          ? BEHIND_QUEUE
-                                        : LEAST_USED;
+    return ports & c->addressing ? OF_ACCESSES
+           : ports & c->together ? TOGETHER
+           : ports & c->queued   ? BEHIND_QUEUE
+                                 : LEAST_USED;
 }
 
 static int32_t issue_of(const Core *c, int32_t ports)
@@ -1778,19 +1837,17 @@ static int make_ops(Sim *s, const Program *program)
     s->shared = s->lending;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
-        const int32_t rotation = rotation_of(c, m[u].ports), rotating = rotation < 0 ? 0 : c->rotating[rotation];
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
-                      alternating_group(c, m[u].ports), rotation, rotation < 0 || m[u].ports & ~rotating ? 1 : c->gaps[rotation],
-                      kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), issue_of(c, m[u].ports),
-                      m[u].ports ? c->dispatch_delay : 0, (uint32_t)rotating,
+                      alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), issue_of(c, m[u].ports),
+                      m[u].ports ? c->dispatch_delay : 0,
                       m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32,
                       (uint32_t)m[u].more_low | (uint64_t)(uint32_t)m[u].more_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
                       m[u].blocks, m[u].slow_low || m[u].slow_high || m[u].more_low || m[u].more_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
                       c->bank_bytes ? m[u].size : 0, m[u].load};
-        s->behind_queue |= ops[u].choice == BEHIND_QUEUE;
+        s->behind_queue |= ops[u].choice == BEHIND_QUEUE && !s->sides.places;
         s->shared |= m[u].blocks ? 1u << (m[u].blocks - 1) : 0;
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
@@ -2007,10 +2064,11 @@ static int allocate(Sim *s, const Program *program)
     s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
     s->queue_mask = power_of_two(c->queue_entries) - 1;
     s->queue = arena_take(s->arena, s->queue_mask + 1, sizeof(int64_t));
+    s->queued_in = arena_take(s->arena, s->queue_mask + 1, sizeof(int64_t));
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
     s->assigned = arena_take(s->arena, most_in_slot > MOST_TOGETHER ? most_in_slot : MOST_TOGETHER, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
-    if (!s->ring || !s->queue || !s->given || !s->assigned || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program) ||
+    if (!s->ring || !s->queue || !s->queued_in || !s->given || !s->assigned || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program) ||
         make_slots(s, program))
         return NO_MEMORY;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
@@ -2081,6 +2139,8 @@ INLINE void cycle(Sim *s, const int plain, const int by_port)
     issue(s, plain, by_port);
     if (by_port && s->queue_begin < s->queue_end)
         leave_queue(s);
+    if (by_port)
+        sides_end(&s->sides, s->now);
     if (by_port && c->together)
         keep_moved(s);
     deliver(s);
