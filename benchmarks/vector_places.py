@@ -65,8 +65,7 @@ _UNEVEN = ".M...." * 5 + "A....." * 11 + "......" * 4
 """Five multiplications in odd slots, then more additions in even ones than slots are asked about."""
 _MARKED = 5
 _SETTLING = 31
-"""Additions, one a cycle: eleven go to the side of even slots, and the last ones to the other one in any case, where what
-follows starts."""
+"""Additions, one a cycle: the first eleven go to the side of even slots, the last ones to the other one in any case."""
 
 
 def blocks() -> Iterator[str]:
