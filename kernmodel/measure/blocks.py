@@ -1,8 +1,9 @@
 """Blocks of machine code: cycles per pass on this host.
 
 Two calls that differ in the number of passes alone are timed in turn; their difference counts, so that what stands
-around the block drops out. Every page that the block touches is the same one, so its data are in L1; general registers
-point to places of their own in it, and memory holds addresses into it; vectors hold numbers near 1.
+around the block drops out. Every page that the block touches is the same one, so its data are in L1; a block that walks
+on, if not too fast, has a few pages and as few passes as stay in L1. General registers point to places of their own in
+the first page, and memory holds addresses into it; vectors hold numbers near 1.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _UNSAFE = tuple(_UNSAFE_TEXT.split())
 """Beginnings of instructions that ask for the system, change how others work, or leave the block."""
 _WANTED_INSTRUCTIONS, _WANTED_BYTES = 320, 6000
 _LEAST_COPIES, _MOST_PASSES = 4, 400
+_OWN_PAGES, _PAGE_BYTES, _LEAST_WALKED = 6, 4096, 32
+"""Pages of a block that walks on, which L1 holds, and the fewest passes in the shorter call."""
 _PROBE_SECONDS = 5
 """After which code that is called for the first time is taken not to end."""
 _CONTINUES = {"ne": 0, "l": 1, "b": 1, "g": -1, "a": -1}
@@ -60,16 +63,21 @@ def measure_block(
     body = instructions[:-1] if closing else instructions
     if not body:
         raise AssemblyError("the block is a branch and nothing else", where="--hex", todo="give a block with work")
-    plan = _loop_plan(instructions, body, code, closing) if notion == "loop" else _copies_plan(body, code)
+    walked = walked_bytes(body)
+    most = (_OWN_PAGES - 1) * _PAGE_BYTES // (2 * walked) if walked else _MOST_PASSES
+    apart = bool(walked) and most >= _LEAST_WALKED
+    most = most if apart else _MOST_PASSES
+    plan = _loop_plan(instructions, body, code, closing, most) if notion == "loop" else _copies_plan(body, code, most)
     passes = plan.passes
     try:
+        harness.take_pages(_OWN_PAGES if apart else 1)
         for candidate in plan.bodies:
             text = f"{x86.aligned(offset)}{candidate.text}"
             harness.load(x86.function(text, instructions=body, first=candidate.first))
             cycles = slope(harness, candidate.cases, passes, effort)
             return BlockMeasurement(
                 code.hex(), tuple(item.text for item in instructions), notion, candidate.own_branch, offset, passes,
-                cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion, walked_bytes(body)),
+                cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion, walked, apart),
             )  # fmt: skip
     except FaultError as error:
         raise MeasurementError(error.what, where="--hex", todo=error.todo) from error
@@ -136,16 +144,20 @@ class _Plan:
     passes: int
 
 
-def _copies_plan(body: Sequence[Instruction], code: bytes) -> _Plan:
+def _copies_plan(body: Sequence[Instruction], code: bytes, most: int) -> _Plan:
     length = sum(item.length for item in body)
-    copies = max(_LEAST_COPIES, min(_WANTED_INSTRUCTIONS // len(body), _WANTED_BYTES // length))
+    copies = min(most, max(_LEAST_COPIES, min(_WANTED_INSTRUCTIONS // len(body), _WANTED_BYTES // length)))
     return _Plan((_Body(x86.repeated(code[:length], copies), (), (1, 2)),), copies)
 
 
 def _loop_plan(
-    instructions: Sequence[Instruction], body: Sequence[Instruction], code: bytes, closing: Instruction | None
+    instructions: Sequence[Instruction],
+    body: Sequence[Instruction],
+    code: bytes,
+    closing: Instruction | None,
+    most: int,
 ) -> _Plan:
-    passes = max(64, min(_MOST_PASSES, 4 * _WANTED_INSTRUCTIONS // len(body)))
+    passes = min(most, max(64, min(_MOST_PASSES, 4 * _WANTED_INSTRUCTIONS // len(body))))
     found = []
     if closing is not None:
         first = _trips_by_own_branch(body, closing)
@@ -241,11 +253,13 @@ def walked_bytes(body: Sequence[Instruction]) -> int:
     return max((abs(access.stride) for access in (*loads, *stores)), default=0)
 
 
-def _notes(cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int) -> tuple[Note, ...]:
-    notes = [
-        Note("one-page", "all pages that the block touches are one, in L1; stores may meet loads there", "assumption")
-    ]
-    if walked and first_processor().get("vendor_id") == "AuthenticAMD":
+def _notes(
+    cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int, apart: bool
+) -> tuple[Note, ...]:
+    one = "all pages that the block touches are one, in L1; stores may meet loads there"
+    few = f"the block walks on by {walked} bytes a pass, over pages that are all in L1; stores may meet loads there"
+    notes = [Note("few-pages", few, "assumption") if apart else Note("one-page", one, "assumption")]
+    if walked and not apart and first_processor().get("vendor_id") == "AuthenticAMD":
         what = f"the block walks on by {walked} bytes a pass, over one page that has an address for each one it touches"
         how = "AMD's L1 finds a line slowly by another address than its last: up to twice as long as over an array"
         notes.append(Note("walks", f"{what}; {how} (measure kernel)"))

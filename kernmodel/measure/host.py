@@ -193,6 +193,11 @@ class Harness(ClosedAtEnd):
         """Take this machine code as what is called; it begins at a multiple of 4096."""
         self._done(f"code {code.hex()}")
 
+    def take_pages(self, number: int) -> None:
+        """Let memory that code touches be of so many different pages, in the order in which it does, and the first one
+        again behind them."""
+        self._done(f"pages {number}")
+
     def take_kernel(self) -> int:
         """Take the linked `km_kernel` as what is called; its address."""
         return int(self._done("kernel").split()[1])

@@ -97,8 +97,10 @@ def test_blocks_that_walk_are_told(monkeypatch, digits: str, walked: int) -> Non
     figure = Figure(1.0, 1.0, 1.0, 9, 0, confirmed=True)
     for vendor in ("AuthenticAMD", "GenuineIntel"):
         monkeypatch.setattr(blocks, "first_processor", lambda vendor=vendor: {"vendor_id": vendor})
-        notes = blocks._notes(figure, blocks._Body("", (), (1, 2), own_branch=True), None, "loop", walked)
+        body = blocks._Body("", (), (1, 2), own_branch=True)
+        notes = blocks._notes(figure, body, None, "loop", walked, apart=False)
         assert [note.code for note in notes[1:]] == ["walks"] * (walked > 0 and vendor == "AuthenticAMD")
+        assert [note.code for note in blocks._notes(figure, body, None, "loop", walked, apart=True)] == ["few-pages"]
 
 
 @needs_host
@@ -133,6 +135,27 @@ def test_code_finds_the_data_anew_that_other_code_overwrote() -> None:
         harness.run([Case(1)], 1)
         harness.load(x86.function("mov rax, [rax + 0x700]\nmov rax, [rax]"))
         assert len(harness.run([Case(1)], 2)) == 2
+
+
+@needs_host
+def test_pages_are_one_or_a_few_and_begin_alike() -> None:
+    """What is written to one is seen in another if they are the same; different ones begin as the first one is."""
+    from kernmodel.measure.host import Case, FaultError, Harness
+
+    same = f"mov rcx, 5\nmov [{x86.DATA} + 0x1000], rcx\ncmp [{x86.DATA} + 0x2000], rcx\nje 9f\njmp 8f\n9: ud2\n8:"
+    alike = f"mov rcx, [{x86.DATA}]\ncmp [{x86.DATA} + 0x3000], rcx\nje 8f\nud2\n8:"
+    with Harness() as harness:
+        harness.seal()
+        for pages in (6, 1, 6):
+            harness.take_pages(pages)
+            harness.load(x86.function(alike))
+            assert len(harness.run([Case(1)], 2)) == 2
+            harness.load(x86.function(same))
+            if pages == 1:
+                with pytest.raises(FaultError, match="SIGILL"):
+                    harness.run([Case(1)], 1)
+            else:
+                assert len(harness.run([Case(1)], 2)) == 2
 
 
 @pytest.mark.parametrize(

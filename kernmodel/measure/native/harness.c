@@ -35,7 +35,7 @@
 typedef void work_t(long repetitions, long argument, char **buffers);
 __attribute__((weak)) work_t km_kernel;
 
-enum { BUFFERS = 64, LINE = 1 << 22, PAGES = 8192 };
+enum { BUFFERS = 64, LINE = 1 << 22, PAGES = 8192, OWN_PAGES = 6 };
 /* where code, its saved registers and its data are: addresses that fit 31 bits, far from this program's own */
 static char *const CODE = (char *)0x23000000, *const SAVE = (char *)0x22000000, *const DATA = (char *)0x24000000;
 enum { CODE_BYTES = 1 << 20, SAVE_BYTES = 4096, DATA_BYTES = 4096 };
@@ -45,7 +45,8 @@ static size_t lengths[BUFFERS];
 static work_t *work;
 static sigjmp_buf back;
 static volatile sig_atomic_t running;
-static int shared_page = -1, mapped;
+static int shared_page = -1, mapped, own_pages = 1;
+static char *pages[PAGES]; /* those that are mapped, the first of which is DATA */
 static long page_bytes;
 
 #if defined(__x86_64__)
@@ -165,15 +166,37 @@ static void reply(const char *text)
     fflush(stdout);
 }
 
-/* A page of data wherever code touches memory that is not there: the same page everywhere, so that all of it is in L1. */
+/* The data that code finds: 64-bit pointers into themselves. */
+static void fill_page(void)
+{
+    uint64_t *words = (uint64_t *)(void *)DATA;
+    for (long i = 0; i < page_bytes / 8; i++)
+        words[i] = (uintptr_t)DATA + 0x800;
+}
+
+/* A page of data wherever code touches memory that is not there: of so few that all of them are in L1, one as a rule.
+   Others than the first one begin as this one is then. */
 static int map_page(uintptr_t address)
 {
     uintptr_t page = address & -(uintptr_t)page_bytes;
     if (shared_page < 0 || mapped >= PAGES || page < 0x10000 || page >> 46)
         return 0;
-    mapped++;
-    return mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, shared_page, 0) !=
-           MAP_FAILED;
+    const long place = mapped % own_pages * page_bytes;
+    char *found = mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, shared_page, place);
+    if (found == MAP_FAILED)
+        return 0;
+    if (mapped && place)
+        memcpy(found, DATA, page_bytes);
+    pages[mapped++] = found;
+    return 1;
+}
+
+/* Forget the pages but the first one; those that come are so many different ones. */
+static void take_pages(int number)
+{
+    while (mapped > 1)
+        munmap(pages[--mapped], page_bytes);
+    own_pages = number;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -203,14 +226,6 @@ static char *fixed(char *where, size_t bytes, int protection)
     return found == where ? found : NULL;
 }
 
-/* The data that code finds: 64-bit pointers into themselves. */
-static void fill_page(void)
-{
-    uint64_t *words = (uint64_t *)(void *)DATA;
-    for (long i = 0; i < page_bytes / 8; i++)
-        words[i] = (uintptr_t)DATA + 0x800;
-}
-
 static void load_code(const char *digits)
 {
     size_t count = strlen(digits) / 2;
@@ -233,6 +248,8 @@ static void load_code(const char *digits)
     work = (work_t *)(uintptr_t)CODE;
     /* the code before may have overwritten them */
     fill_page();
+    if (own_pages > 1)
+        take_pages(own_pages);
     reply("ok");
 }
 
@@ -240,7 +257,7 @@ static void load_code(const char *digits)
 static void prepare_memory(void)
 {
     shared_page = memfd_create("data", MFD_CLOEXEC);
-    if (shared_page < 0 || ftruncate(shared_page, page_bytes) || !fixed(SAVE, SAVE_BYTES, PROT_READ | PROT_WRITE) ||
+    if (shared_page < 0 || ftruncate(shared_page, OWN_PAGES * page_bytes) || !fixed(SAVE, SAVE_BYTES, PROT_READ | PROT_WRITE) ||
         !fixed(CODE, CODE_BYTES, PROT_READ) || !map_page((uintptr_t)DATA)) {
         reply("error no memory at the addresses for code");
         exit(1);
@@ -499,7 +516,10 @@ static void obey(char *line)
         reply("ok");
     } else if (sscanf(line, "quiet %lf %lf %lf", &quiet_issue, &quiet_loads, &quiet_call) == 3)
         reply("ok");
-    else if (sscanf(line, "pin %d", &index) == 1)
+    else if (sscanf(line, "pages %d", &index) == 1 && index >= 1 && index <= OWN_PAGES) {
+        take_pages(index);
+        reply("ok");
+    } else if (sscanf(line, "pin %d", &index) == 1)
         reply(pin(index) ? "error pin" : "ok");
     else if (!strcmp(line, "ticks")) {
         struct timespec now;
