@@ -1,9 +1,9 @@
 """Blocks of machine code: cycles per pass on this host.
 
 Two calls that differ in the number of passes alone are timed in turn; their difference counts, so that what stands
-around the block drops out. Every page that the block touches is the same one, so its data are in L1; a block that walks
-on, if not too fast, has a few pages and as few passes as stay in L1. General registers point to places of their own in
-the first page, and memory holds addresses into it; vectors hold numbers near 1.
+around the block drops out. Every page that the block touches is the same one, so its data are in L1; a block that
+walks on and stores nothing there, if not too fast, has a few pages and as few passes as stay in L1. General registers
+point to places of their own in the first page, and memory holds addresses into it; vectors hold numbers near 1.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def measure_block(
     body = instructions[:-1] if closing else instructions
     if not body:
         raise AssemblyError("the block is a branch and nothing else", where="--hex", todo="give a block with work")
-    walked = walked_bytes(body)
+    walked, stores = walked_bytes(body)
     most = (_OWN_PAGES - 1) * _PAGE_BYTES // (2 * walked) if walked else _MOST_PASSES
-    apart = bool(walked) and most >= _LEAST_WALKED
+    # what is stored would be loaded some passes later where pages are different ones
+    apart = bool(walked) and not stores and most >= _LEAST_WALKED
     most = most if apart else _MOST_PASSES
     plan = _loop_plan(instructions, body, code, closing, most) if notion == "loop" else _copies_plan(body, code, most)
     passes = plan.passes
@@ -247,17 +248,18 @@ def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Seq
     return slope(harness, (1, 2), copies, effort)
 
 
-def walked_bytes(body: Sequence[Instruction]) -> int:
-    """The most bytes by which an address that is accessed moves from pass to pass; 0 where none is known to."""
+def walked_bytes(body: Sequence[Instruction]) -> tuple[int, bool]:
+    """The most bytes by which an address that is accessed moves from pass to pass, 0 where none is known to; whether
+    one does that is stored to."""
     loads, stores = BodyAccesses([address_step(item) for item in body]).moving()
-    return max((abs(access.stride) for access in (*loads, *stores)), default=0)
+    return max((abs(access.stride) for access in (*loads, *stores)), default=0), any(access.stride for access in stores)
 
 
 def _notes(
     cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion, walked: int, apart: bool
 ) -> tuple[Note, ...]:
     one = "all pages that the block touches are one, in L1; stores may meet loads there"
-    few = f"the block walks on by {walked} bytes a pass, over pages that are all in L1; stores may meet loads there"
+    few = f"the block walks on by {walked} bytes a pass, over pages that are all in L1"
     notes = [Note("few-pages", few, "assumption") if apart else Note("one-page", one, "assumption")]
     if walked and not apart and first_processor().get("vendor_id") == "AuthenticAMD":
         what = f"the block walks on by {walked} bytes a pass, over one page that has an address for each one it touches"

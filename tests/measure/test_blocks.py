@@ -93,7 +93,11 @@ def test_blocks_that_walk_are_told(monkeypatch, digits: str, walked: int) -> Non
     """Their pages are one under several addresses, which AMD's caches find slowly: `vaddpd zmm0,zmm8,[rsi+rax]` takes
     2.02 cycles so on a Zen 4, 1.06 over an array."""
     body, _ = decoded(digits)
-    assert blocks.walked_bytes(body) == walked
+    assert blocks.walked_bytes(body) == (walked, False)
+    stored, _ = decoded("4889044e4883c001")  # mov [rsi+rcx*2],rax; add rax,1
+    assert blocks.walked_bytes(stored) == (0, False)
+    stored, _ = decoded("48890c064883c008")  # mov [rsi+rax],rcx; add rax,8
+    assert blocks.walked_bytes(stored) == (8, True)
     figure = Figure(1.0, 1.0, 1.0, 9, 0, confirmed=True)
     for vendor in ("AuthenticAMD", "GenuineIntel"):
         monkeypatch.setattr(blocks, "first_processor", lambda vendor=vendor: {"vendor_id": vendor})
