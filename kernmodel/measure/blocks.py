@@ -76,6 +76,7 @@ def measure_block(
             text = f"{x86.aligned(offset)}{candidate.text}"
             harness.load(x86.function(text, instructions=body, first=candidate.first))
             cycles = slope(harness, candidate.cases, passes, effort)
+            harness.take_pages(1)
             return BlockMeasurement(
                 code.hex(), tuple(item.text for item in instructions), notion, candidate.own_branch, offset, passes,
                 cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion, walked, apart),
