@@ -16,7 +16,7 @@ from kernmodel.incore.engine.layout import PORTS, SCHEDULERS, Core
 from kernmodel.incore.engine.sides import Sides
 
 FP0, FP1, FP2, FP3 = range(4)
-MULTIPLY, ADD, ANY = 1 << FP0 | 1 << FP1, 1 << FP2 | 1 << FP3, 0b1111
+MULTIPLY, ANY = 1 << FP0 | 1 << FP1, 0b1111
 
 
 def sides() -> Sides:

@@ -695,7 +695,7 @@ class Pipeline:
     def _place_slot(self, slot: int) -> list[int] | None:
         """The ports of the µops of a slot of the block, -1 for those without and queued ones; None if one finds no
         room."""
-        turn, queued = list(self.turn), len(self.queue)
+        queued = len(self.queue)
         given: list[int] = []
         coming: list[int] = []
         for microop in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]:
@@ -713,7 +713,6 @@ class Pipeline:
                 self.counters[port] -= 1
         if len(given) == self.first_microop[slot + 1] - self.first_microop[slot]:
             return given
-        self.turn = turn
         return None
 
     def _take_entry(self, x: _InFlight, port: int) -> None:

@@ -727,13 +727,6 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
 
 /* ---- schedulers that belong to ports ---- */
 
-/* The first port of a set, around from a port on. */
-static int32_t first_from(uint32_t ports, int32_t port)
-{
-    const uint32_t behind = ports & ~0u << port;
-    return __builtin_ctz(behind ? behind : ports);
-}
-
 /* The port of the next µop that is assigned: of its queue the one that it alone of the µops that are may use, a branch
    unit, before the others; -1 where that has no room. */
 INLINE int32_t port_of_queue(Sim *s, const Op *m)
@@ -887,8 +880,6 @@ INLINE int place_microop(Sim *s, const Op *m, int64_t queued, int32_t *port)
 INLINE int place_several(Sim *s, const Slot *own)
 {
     int64_t queued = s->queue_end - s->queue_begin;
-    int32_t turn[GROUPS];
-    memcpy(turn, s->turn, sizeof turn);
     for (int32_t placed = 0; placed < own->count; placed++) {
         const Op *m = &own->ops[placed];
         int32_t *port = &s->given[placed];
@@ -898,7 +889,6 @@ INLINE int place_several(Sim *s, const Slot *own)
                     s->counters[s->given[placed]]--;
                     leave_scheduler(s, &own->ops[placed], s->given[placed]);
                 }
-            memcpy(s->turn, turn, sizeof turn);
             return 0;
         }
         if (*port >= 0)
