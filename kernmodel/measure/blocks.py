@@ -64,19 +64,18 @@ def measure_block(
     if not body:
         raise AssemblyError("the block is a branch and nothing else", where="--hex", todo="give a block with work")
     walked, stores = walked_bytes(body)
-    most = (_OWN_PAGES - 1) * _PAGE_BYTES // (2 * walked) if walked else _MOST_PASSES
     # what is stored would be loaded some passes later where pages are different ones
-    apart = bool(walked) and not stores and most >= _LEAST_WALKED
-    most = most if apart else _MOST_PASSES
+    held = (_OWN_PAGES - 1) * _PAGE_BYTES // (2 * walked) if walked and not stores else 0
+    apart = held >= _LEAST_WALKED
+    most = held if apart else _MOST_PASSES
     plan = _loop_plan(instructions, body, code, closing, most) if notion == "loop" else _copies_plan(body, code, most)
     passes = plan.passes
     try:
-        harness.take_pages(_OWN_PAGES if apart else 1)
         for candidate in plan.bodies:
             text = f"{x86.aligned(offset)}{candidate.text}"
-            harness.load(x86.function(text, instructions=body, first=candidate.first))
+            function = x86.function(text, instructions=body, first=candidate.first)
+            harness.load(function, pages=_OWN_PAGES if apart else 1)
             cycles = slope(harness, candidate.cases, passes, effort)
-            harness.take_pages(1)
             return BlockMeasurement(
                 code.hex(), tuple(item.text for item in instructions), notion, candidate.own_branch, offset, passes,
                 cycles, harness.clock_hz(), _notes(cycles, candidate, closing, notion, walked, apart),

@@ -189,14 +189,10 @@ class Harness(ClosedAtEnd):
         if self._child.stdout is not None:
             self._child.stdout.close()
 
-    def load(self, code: bytes) -> None:
-        """Take this machine code as what is called; it begins at a multiple of 4096."""
-        self._done(f"code {code.hex()}")
-
-    def take_pages(self, number: int) -> None:
-        """Let memory that code touches be of so many different pages, in the order in which it does, and the first one
-        again behind them."""
-        self._done(f"pages {number}")
+    def load(self, code: bytes, *, pages: int = 1) -> None:
+        """Take this machine code as what is called; it begins at a multiple of 4096. Memory that it touches is of so
+        many different pages (six at most), in the order in which it does, and of the same ones again behind them."""
+        self._done(f"code {pages} {code.hex()}")
 
     def take_kernel(self) -> int:
         """Take the linked `km_kernel` as what is called; its address."""

@@ -151,10 +151,9 @@ def test_pages_are_one_or_a_few_and_begin_alike() -> None:
     with Harness() as harness:
         harness.seal()
         for pages in (6, 1, 6):
-            harness.take_pages(pages)
-            harness.load(x86.function(alike))
+            harness.load(x86.function(alike), pages=pages)
             assert len(harness.run([Case(1)], 2)) == 2
-            harness.load(x86.function(same))
+            harness.load(x86.function(same), pages=pages)
             if pages == 1:
                 with pytest.raises(FaultError, match="SIGILL"):
                     harness.run([Case(1)], 1)

@@ -185,18 +185,10 @@ static int map_page(uintptr_t address)
     char *found = mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, shared_page, place);
     if (found == MAP_FAILED)
         return 0;
-    if (mapped && place)
+    if (place && mapped < own_pages)
         memcpy(found, DATA, page_bytes);
     pages[mapped++] = found;
     return 1;
-}
-
-/* Forget the pages but the first one; those that come are so many different ones. */
-static void take_pages(int number)
-{
-    while (mapped > 1)
-        munmap(pages[--mapped], page_bytes);
-    own_pages = number;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -226,7 +218,8 @@ static char *fixed(char *where, size_t bytes, int protection)
     return found == where ? found : NULL;
 }
 
-static void load_code(const char *digits)
+/* Take code, and so many different pages for what it touches: the first one stays, others are forgotten. */
+static void load_code(int number, const char *digits)
 {
     size_t count = strlen(digits) / 2;
     if (count > CODE_BYTES) {
@@ -248,8 +241,9 @@ static void load_code(const char *digits)
     work = (work_t *)(uintptr_t)CODE;
     /* the code before may have overwritten them */
     fill_page();
-    if (own_pages > 1)
-        take_pages(own_pages);
+    while (mapped > 1 && (number > 1 || own_pages > 1))
+        munmap(pages[--mapped], page_bytes);
+    own_pages = number;
     reply("ok");
 }
 
@@ -499,11 +493,11 @@ static int pin(int processor)
 static void obey(char *line)
 {
     long a, b, c;
-    int index, huge;
+    int index, huge, digits = 0;
     size_t bytes, offset;
     char fill[16];
-    if (!strncmp(line, "code ", 5))
-        load_code(line + 5);
+    if (sscanf(line, "code %d %n", &index, &digits) == 1 && index >= 1 && index <= OWN_PAGES)
+        load_code(index, line + digits);
     else if (!strncmp(line, "run ", 4))
         run(line + 4);
     else if (sscanf(line, "log %ld %ld %ld", &a, &b, &c) == 3 && work)
@@ -516,10 +510,7 @@ static void obey(char *line)
         reply("ok");
     } else if (sscanf(line, "quiet %lf %lf %lf", &quiet_issue, &quiet_loads, &quiet_call) == 3)
         reply("ok");
-    else if (sscanf(line, "pages %d", &index) == 1 && index >= 1 && index <= OWN_PAGES) {
-        take_pages(index);
-        reply("ok");
-    } else if (sscanf(line, "pin %d", &index) == 1)
+    else if (sscanf(line, "pin %d", &index) == 1)
         reply(pin(index) ? "error pin" : "ok");
     else if (!strcmp(line, "ticks")) {
         struct timespec now;
