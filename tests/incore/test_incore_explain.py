@@ -145,9 +145,8 @@ def mechanisms_of(code: str, core: str = "ZEN4", **changes) -> dict[Why, Mechani
 def test_lines_of_code_cost_what_aligning_saves():
     assert Why.CODE_LINES not in mechanisms_of(MULTIPLY_AND_ADD, offset=0)
     cost = mechanisms_of(MULTIPLY_AND_ADD, offset=48)[Why.CODE_LINES]
-    assert (cost.prediction, cost.saved) == pytest.approx(
-        (1.0, 1.0), abs=0.06
-    )  # such loops: measured 1.03 to 1.05, 2.00
+    # such loops take 1.03 to 1.05 and 2.00
+    assert (cost.prediction, cost.saved) == pytest.approx((1.04, 0.96), abs=0.02)
     assert cost.reason.figures["lines"] == 2
 
 

@@ -283,9 +283,8 @@ def test_rows_of_sums_in_the_pipeline(tmp_path: Path) -> None:
     code = CodeRequest(asm=str(listing))
     prediction = predict_ecm(KernelRequest("matvec", "zen4", {"N": 256, "M": 256}), code).prediction
     outside = prediction.outside
-    assert outside is not None and prediction.t_ol == pytest.approx(
-        24, rel=0.015
-    )  # a shuffle takes an addition's pipe at times
+    assert outside is not None
+    assert prediction.t_ol == pytest.approx(24.26, abs=0.01)  # 24 by the chain: a shuffle takes its pipe at times
     row = (prediction.t_ol - outside.overlap_cycles + outside.cycles) / outside.entries
     assert row == pytest.approx(604, rel=0.05)
 
