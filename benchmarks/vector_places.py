@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from statistics import median
 
@@ -101,26 +101,10 @@ def chains_with_moves() -> Iterator[str]:
 
 def small_chains() -> Iterator[str]:
     """Steps of a chain and a few other operations."""
-    yield from (
-        "mc",
-        "cm",
-        "mmc",
-        "mcm",
-        "cmm",
-        "mlc",
-        "mllc",
-        "lmlc",
-        "mlmc",
-        "mmmc",
-        "mmlc",
-        "ac",
-        "mac",
-        "amc",
-        "xmc",
-    )
-    yield from ("xc", "xmmc", "ymc", "mxc", "mxxc", "myc", "mlllc", "mmllc", "mlmlc", "mllmc", "mmcl", "mcl", "mcll")
-    yield from ("mclll", "mmcll", "aC", "aaC", "aCl", "alC", "aalC", "mC", "xaC", "yaC", "ayC", "ayyC", "aylC", "mmmmc")
-    yield from ("mmmcl", "mllllc", "mlllllc", "aalllC", "alllC", "ammC", "amC", "aamC")
+    yield from ("mc", "cm", "mmc", "mcm", "cmm", "mlc", "mllc", "lmlc", "mlmc", "mmmc", "mmlc", "ac", "mac", "amc")
+    yield from ("xmc", "xc", "xmmc", "ymc", "mxc", "mxxc", "myc", "mlllc", "mmllc", "mlmlc", "mllmc", "mmcl", "mcl")
+    yield from ("mcll", "mclll", "mmcll", "aC", "aaC", "aCl", "alC", "aalC", "mC", "xaC", "yaC", "ayC", "ayyC")
+    yield from ("aylC", "mmmmc", "mmmcl", "mllllc", "mlllllc", "aalllC", "alllC", "ammC", "amC", "aamC")
 
 
 def chains_with_leas() -> Iterator[str]:
@@ -154,12 +138,11 @@ _LOOPS = (
 )
 
 
-def compare(harness: Harness, letters: str, core: Core) -> tuple[float, float]:
+def compare(harness: Harness, lines: Sequence[str], core: Core) -> tuple[float, float]:
     """What a pass of the loop takes here, and what the model says."""
-    lines = [_LINES[letter].format(3 + k % 11) for k, letter in enumerate(letters)]
     code = bytes(x86.assembled("\n".join(["1:", *lines, "dec rcx", "jnz 1b"])))
     measured = measure_block(harness, code, notion="loop", effort=_EFFORT).cycles.value
-    predicted = analyse_block(block_of_bytes(code, file=letters), core, Settings(notion="loop")).prediction
+    predicted = analyse_block(block_of_bytes(code, file="loop"), core, Settings(notion="loop")).prediction
     return measured, predicted
 
 
@@ -169,7 +152,8 @@ def compare_all(harness: Harness, core: Core, only: str) -> None:
         chosen = [letters for letters in listed() if only in letters]
         errors = list[float]()
         for letters in chosen:
-            measured, predicted = compare(harness, letters, core)
+            lines = [_LINES[letter].format(3 + k % 11) for k, letter in enumerate(letters)]
+            measured, predicted = compare(harness, lines, core)
             errors.append(abs(predicted / (measured - 0.03 * (measured < 1.1)) - 1))
             print(f"{letters:18} {measured:6.2f} {predicted:6.2f}", flush=True)
         if chosen:
@@ -181,11 +165,8 @@ def compare_all(harness: Harness, core: Core, only: str) -> None:
 
 def window(harness: Harness, pairs: int, core: Core) -> str:
     """What a pair takes of a chain of so many that each pass begins anew."""
-    lines = ["vmulsd xmm1, xmm2, xmm3", "vaddsd xmm1, xmm1, xmm3"]
-    lines += ["vmulsd xmm1, xmm1, xmm3", "vaddsd xmm1, xmm1, xmm3"] * (pairs - 1)
-    code = bytes(x86.assembled("\n".join(["1:", *lines, "dec rcx", "jnz 1b"])))
-    measured = measure_block(harness, code, notion="loop", effort=_EFFORT).cycles.value
-    predicted = analyse_block(block_of_bytes(code, file="chain"), core, Settings(notion="loop")).prediction
+    first, pair = "vmulsd xmm1, xmm2, xmm3", ["vaddsd xmm1, xmm1, xmm3", "vmulsd xmm1, xmm1, xmm3"]
+    measured, predicted = compare(harness, [first, *(pair * pairs)[:-1]], core)
     return f"{pairs:2} pairs {measured / pairs:6.2f} {predicted / pairs:6.2f}"
 
 
