@@ -440,6 +440,10 @@ class Isa(ABC):
         or fewer bytes that it extends."""
         return None
 
+    def only_stores(self, instruction: Instruction) -> bool:
+        """Whether the instruction does nothing but store a general-purpose register or a constant."""
+        return False
+
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """Whether what it reads without naming it is an operand, even where that register forms its address too."""
         return False

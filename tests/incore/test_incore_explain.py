@@ -248,7 +248,7 @@ RULED = (
         "ZEN4",
         "results between registers",
         "c5f97ec8c5f97ec94901f04901f148ffc975eb",
-        0.64,
+        0.77,
     ),  # two vmovd beside two additions
     ("ZEN4", "fused pairs", "0f95c00f95c348ffc975f5", 1.00),  # two setne
     (

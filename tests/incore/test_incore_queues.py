@@ -12,8 +12,10 @@ _ALLOWED = {"F": 0b1111, "M": 0b0010, "S": 0b0110, "C": 0b1001, "P": 0b0111, "B"
 """Queues of ALU0 to ALU3: any, those of imul, rorx, cmov, an operation with a load, and a branch."""
 
 
-def of(letters: str, entries: tuple[int, ...] = (0, 0, 0, 0), beside: int = 3) -> tuple[int, ...] | None:
-    return assigned([_ALLOWED[own] for own in letters], [own == "B" for own in letters], entries, beside)
+def of(
+    letters: str, entries: tuple[int, ...] = (0, 0, 0, 0), beside: int = 3, narrow: int = 0
+) -> tuple[int, ...] | None:
+    return assigned([_ALLOWED[own] for own in letters], [own == "B" for own in letters], entries, beside, narrow)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,8 @@ def of(letters: str, entries: tuple[int, ...] = (0, 0, 0, 0), beside: int = 3) -
         ("CFFFC", (0, 0, 0, 1), (0, 1, 2, 3, 3)),
         ("FFFBB", (0, 0, 0, 0), (0, 1, 2, 3, 0)),  # of two branches the fifth operation goes to the other queue
         ("BBFFF", (0, 0, 0, 0), (0, 3, 1, 2, 0)),
-        ("CCCFF", (0, 0, 0, 0), None),
+        ("CCCFF", (0, 0, 0, 0), (3, 0, 3, 1, 2)),  # 42 slots of it take 7 cycles (benchmarks/full_queues.py --cycles)
+        ("CCCC", (0, 0, 0, 0), None),
     ],
 )
 def test_places_that_were_read(letters: str, entries: tuple[int, ...], queues: tuple[int, ...] | None) -> None:
@@ -43,5 +46,22 @@ def test_each_gets_a_queue_of_its_own_that_it_may_go_to(letters: str, entries: t
     found = of(letters, entries)
     if found is not None:
         assert all(_ALLOWED[own] >> queue & 1 for own, queue in zip(letters, found, strict=True))
-        assert len(letters) - len(set(found)) == (len(letters) > 4)
+        shared = len(letters) - len(set(found))
+        assert shared == (of(letters, entries, beside=-1) is None) <= 1
     assert of(letters, entries, beside=-1) in (None, found)
+
+
+@pytest.mark.parametrize(
+    ("letters", "fits"),
+    [
+        *(("MM", True), ("MMFFF", True), ("MMCFFF", True), ("MMCCFF", True), ("MMCCCF", True), ("SSFF", True)),
+        *(("MSFF", True), ("MMM", False), ("MMFFFF", False), ("MFFFF", False), ("SSS", False), ("MSS", False)),
+        *(("MMSS", False), ("FFFFF", False), ("CFFFFF", False), ("CCFFFF", False), ("CCCFFF", False)),
+    ],
+)
+def test_what_a_cycle_dispatches(letters: str, fits: bool) -> None:
+    """As read on a Zen 4 (benchmarks/full_queues.py --cycles): two for ALU1 go there together."""
+    found = of(letters, narrow=0b0110)
+    assert (found is not None) == fits
+    if found is not None:
+        assert [queue for queue, own in zip(found, letters, strict=True) if own == "M"] == [1] * letters.count("M")

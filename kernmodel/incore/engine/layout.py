@@ -75,15 +75,17 @@ class Core(NamedTuple):
             after which the way of giving sides, and what is given, know of µops that entered; left_delay: of those that
             left.
         together: ports whose µops of a cycle are assigned to schedulers together (`queues`), no more than `QUEUES`;
-            beside: 1 more than the queue that may get two of five, 0 for none; seen_after: cycles after which dispatch
-            knows what entered and left them.
+            beside: 1 more than the queue that may get two of a cycle, 0 for none; narrow: bits of queues, of which a
+            cycle has two operations at most that may go to no others (`queues.assigned`); operations_together: whether
+            nothing is dispatched in a cycle whose operations and accesses do not all find room; seen_after: cycles
+            after which dispatch knows what entered and left them.
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of
-            those the one with the fewest. What starts there and takes longer keeps its port alone. accesses_together:
-            whether nothing is dispatched in a cycle in which accesses alone would overfill a scheduler. loads_in_a_row:
-            cycles in a row that dispatch the most µops of the first of `load_ports`, after which each dispatches one
-            fewer until its slots hold just so many; where it is not 0, two of a cycle take these ports in order,
+            those the one with the fewest, by what dispatch knows where they have queues. What starts there and takes
+            longer keeps its port alone. accesses_together: whether nothing is dispatched in a cycle in which accesses
+            alone would overfill a scheduler. loads_in_a_row: cycles in a row that dispatch the most µops of the first
+            of `load_ports`, after which each dispatches one fewer until its slots hold just so many; where it is not 0, two of a cycle take these ports in order,
             and a third one that with the fewest entries as dispatch sees them.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
@@ -92,7 +94,9 @@ class Core(NamedTuple):
             loaded_third: whether a loaded vector needs the path also in the cycle in which it is there;
             straight_stores: whether a stored vector needs no path in the cycle in which it is there;
             straight_cycles: for how many cycles from then on a third vector that was executed for needs none.
-        one_result: ports that give one result a cycle.
+        one_result: ports that give one result a cycle, for which the later one waits; result_waits: the port where the
+            µop waits in place of its result. Younger ones pass it, unless as many as result_passes that take longer
+            started there in a row and it was the first to wait in the cycle before.
         bank_bytes: of the banks of the L1 cache, each of which two loads may read in a cycle, 0 for any number.
         lines_in_turn: whether an access to two lines takes its pipe for two cycles, in place of all its pipes for one.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
@@ -144,6 +148,8 @@ class Core(NamedTuple):
     queue_passage: int = 0
     together: int = 0
     beside: int = 0
+    narrow: int = 0
+    operations_together: int = 0
     seen_after: int = 0
     load_ports: tuple[int, ...] = (0,) * GROUPS
     most_loads: tuple[int, ...] = (0,) * GROUPS
@@ -160,6 +166,8 @@ class Core(NamedTuple):
     straight_stores: int = 0
     straight_cycles: int = 0
     one_result: int = 0
+    result_waits: int = 0
+    result_passes: int = 0
     bank_bytes: int = 0
     lines_in_turn: int = 0
     accesses_together: int = 0
@@ -207,7 +215,8 @@ class Figures(NamedTuple):
         fetches: µops come as slowly as the front end delivers them; else the renamer always finds some.
         fusion_line_bytes: no pair fuses whose jump starts at a multiple of this address.
         branch_ends_group: nothing is decoded behind a branch in the same cycle.
-        fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, code_line_bytes: as in `OpCacheParameters`.
+        fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, whole_instructions, code_line_bytes: as in
+            `OpCacheParameters`.
         synchronise_ports, synchronise_latency: of the stack engine's µop; synchronises: whether it is inserted.
         forward_as_load: whether a forwarded load takes its own latency less the shortest one.
         adders: whether others wait longer for additions than their rows say.
@@ -235,6 +244,7 @@ class Figures(NamedTuple):
     op_cache_entries: int = 0
     op_cache_width: int = 0
     issue_instructions: int = 0
+    whole_instructions: int = 0
     code_line_bytes: int = 0
     partial_erratum: int = 0
     group_boundary: int = 0
@@ -502,7 +512,8 @@ class FetchUnit(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of the instruction decode queue: so many issue slots, which issue together if unlaminated."""
+    """One entry of the instruction decode queue: its issue slots, and how many, with those of the entries behind it,
+    issue in the same cycle; 0 for any number."""
 
     slots: int
     together: int

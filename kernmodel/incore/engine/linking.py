@@ -182,7 +182,8 @@ class _Linker:
         for number in range(count):
             own = each + (number < more)
             rides = synchronised and number == 0
-            self.entries.append(Entry(own + rides, own > 1 and not rides))
+            whole = own if not self.core.whole_instructions else 0 if number else len(slots)
+            self.entries.append(Entry(own + rides, whole if whole > 1 and not rides else 0))
         self.unit_entries.append(count)
 
     def close(self, links: Sequence[Forwarding]) -> None:

@@ -165,8 +165,9 @@ class PortSchedulers:
         schedulers: ports and entries of each.
         interleaving: of ports behind the queue, None where each µop of it gets the port for which fewest wait.
         together: ports whose µops of a cycle are assigned to schedulers together; beside: the one of them whose
-            scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what entered
-            and left these.
+            scheduler may get two of a cycle, empty for none; narrow: those of which a cycle assigns two µops at most
+            that only they execute; operations_together: whether nothing is dispatched in a cycle whose µops do not
+            all find room; seen_after: cycles after which dispatch knows what entered and left these.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors
@@ -176,7 +177,8 @@ class PortSchedulers:
             loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load;
             straight_stores: whether a stored vector needs no path when it comes straight from what computes it;
             straight_cycles: for how many cycles, the first being that in which it is there, a third vector does.
-        one_result: ports that give one result a cycle, for which a later one waits.
+        one_result: ports that give one result a cycle, for which a later one waits; result_port: the one of them where
+            the µop waits before it starts, and younger ones pass it, `result_passes` in a row; empty for none.
         most_loads: loads that are dispatched in a cycle at most, for each of `MemoryPipes.load_ports` those that it
             alone executes; most_accesses: of all accesses, 0 for any number; accesses_together: whether nothing is
             dispatched in a cycle whose accesses do not all find room; loads_in_a_row: cycles in a row that dispatch the
@@ -190,6 +192,8 @@ class PortSchedulers:
     interleaving: Interleaving | None = None
     together: tuple[str, ...] = ()
     beside: str = ""
+    narrow: tuple[str, ...] = ()
+    operations_together: bool = False
     seen_after: int = 0
     vector_registers: int = 0
     register_release: int = 0
@@ -200,6 +204,8 @@ class PortSchedulers:
     straight_stores: bool = False
     straight_cycles: int = 1
     one_result: tuple[str, ...] = ()
+    result_port: str = ""
+    result_passes: int = 0
     most_loads: tuple[int, ...] = ()
     most_accesses: int = 0
     accesses_together: bool = False
@@ -271,7 +277,8 @@ class PipelineCore:
             where they share the one of all others.
         by_port: the schedulers of cores on which they belong to ports, None on others.
         synchronise_ports, synchronise_latency: of the stack engine's µop.
-        extra_slots: what takes a slot more at dispatch than rows say, as in `OpCacheParameters`.
+        extra_slots: what takes a slot more at dispatch than rows say, whole_instructions: whether the slots of an
+            instruction are dispatched in one cycle, as in `OpCacheParameters`.
         fused_ports: that macro-fused pairs go to which write a register, none for those of their first instruction.
         result_paths: pairs of ports, of which the first one gives results over the path of the second where a row names
             both.
@@ -297,6 +304,7 @@ class PipelineCore:
     synchronise_ports: tuple[str, ...] = ()
     synchronise_latency: int = 0
     extra_slots: tuple[str, ...] = ()
+    whole_instructions: bool = False
     fused_ports: tuple[str, ...] = ()
     result_paths: tuple[tuple[str, ...], ...] = ()
     flows: DataFlowFigures | None = None

@@ -74,6 +74,17 @@ class _InFlight:
         self.banks = 0
 
 
+class _ResultWait:
+    """A port whose µops wait for a free result: those of more than a cycle that it has started in a row up to a cycle,
+    no more than count; the µop that waited first in it, and the one that nothing passes any more, -1 for none."""
+
+    __slots__ = ("before", "cycle", "passing", "stopped")
+
+    def __init__(self, cycle: int = -2, *, before: int = -1, stopped: int = -1) -> None:
+        self.cycle, self.before, self.stopped = cycle, before, stopped
+        self.passing = 0
+
+
 def _banks(microop: MicroOp, executed: int, bank_bytes: int) -> int:
     """The banks of the cache that a load reads in a pass, as bits; none where that does not matter."""
     if not microop.size or not bank_bytes:
@@ -159,9 +170,9 @@ class Pipeline:
         self.entries_seen = [0] * len(self.queue_of)
         self.moved = deque([[0] * len(self.queue_of) for _ in range(self.core.seen_after)])
         self.assigned: deque[int] = deque()
-        self.fitting = 0
+        self.fitting, self.alone = 0, False
         self.vectors = self.core.load_ports[0] if self.core.loads_in_a_row else 0
-        self.loads_in_a_row, self.fewer_loads = 0, False
+        self.loads_in_a_row, self.fewer_loads, self.by_counters = 0, False, False
         self.ordered: deque[int] = deque()
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
@@ -171,6 +182,7 @@ class Pipeline:
         self.lending = {lender - 1 for lender in self.core.borrowed if lender}
         self.path_used = [0] * PORTS
         self.results = [0] * len(self.ports)
+        self.result_wait = _ResultWait()
         self.read_once = self.read_twice = 0
         self.lenders = self.lending if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
@@ -447,16 +459,53 @@ class Pipeline:
         self._dispatch_loads()
         passed = self.pipes | self.banked
         for port in (port for port in self.ports if port not in passed):
+            if self.core.result_waits >> port & 1:
+                self._dispatch_waiting(port)
+                continue
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(x, microop, port):
-                    if not self._has_path(x, microop, port):
-                        break
-                    if (not microop.third or self._borrow(x, microop, port)) and self._take_paths(port):
-                        if port in self.lending and not self._is_straight_store(x, microop):
-                            self.path_used[port] = self.now + max(microop.data, 1)
-                        self._dispatch(x, microop)
+                    self._start_on(x, microop, port)
                     break
+
+    def _start_on(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
+        """Start a µop whose port is free, if the operand paths that it needs are."""
+        if not self._has_path(x, microop, port):
+            return False
+        if (microop.third and not self._borrow(x, microop, port)) or not self._take_paths(port):
+            return False
+        if port in self.lending and not self._is_straight_store(x, microop):
+            self.path_used[port] = self.now + max(microop.data, 1)
+        self._dispatch(x, microop)
+        return True
+
+    def _dispatch_waiting(self, port: int) -> None:
+        """Start the oldest µop of a port whose µops wait for a free result. Younger ones pass one that waits, unless
+        the port has started as many of them in a row as it may and that one waited first in the cycle before."""
+        ready = [x for x in self.ready if x.port == port]
+        if not ready:
+            return
+        wait = self.result_wait if self.result_wait.cycle == self.now - 1 else _ResultWait()
+        self.result_wait = now = _ResultWait(self.now, before=-1, stopped=wait.stopped)
+        for x in ready:
+            microop = self.microops[x.id % self.core.microops]
+            if not self._can_dispatch(x, microop, port):
+                continue
+            if self._meets_result(microop, port):
+                if now.before < 0:
+                    now.before = x.id
+                    if wait.stopped == x.id or (wait.before == x.id and wait.passing >= self.core.result_passes):
+                        now.stopped = x.id
+                        break
+                continue
+            if self._start_on(x, microop, port) and microop.latency > 1:
+                now.passing = min(wait.passing + 1, self.core.result_passes)
+            break
+
+    def _meets_result(self, microop: MicroOp, port: int) -> bool:
+        """Whether the result of a µop that started now would come in the same cycle as another one of its port."""
+        followed = self.core.one_result >> port & 1 and 0 < microop.latency <= RESULTS // 4
+        return bool(followed and self.results[port] >> microop.latency & 1)
 
     def _dispatch_free(self) -> None:
         """Ports are taken when µops are ready: the oldest first, each on the one that fewest µops can use."""
@@ -528,7 +577,7 @@ class Pipeline:
 
     def _assign(self) -> None:
         """Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does."""
-        self.fitting, self.assigned = 0, deque()
+        self.fitting, self.assigned, self.alone = 0, deque(), False
         wanted: list[int] = []
         branches: list[bool] = []
         beside = self.core.beside - 1
@@ -540,10 +589,11 @@ class Pipeline:
             own = [u for u in range(first, end) if self._is_assigned(self.microops[u].ports)]
             more = [self.wanted[u][0] for u in own]
             jumps = [self.wanted[u][1] for u in own]
-            found = assigned([*wanted, *more], [*branches, *jumps], self.entries_seen, beside)
-            if own and (found is None or (len(own) > QUEUES and not self.fitting)):
+            sharing = beside if self.fitting else -1
+            found = assigned([*wanted, *more], [*branches, *jumps], self.entries_seen, sharing, self.core.narrow)
+            if own and found is None:
                 if not self.fitting:
-                    self.assigned, self.fitting = self._one_by_one(more), 1
+                    self.assigned, self.fitting, self.alone = self._one_by_one(more), 1, True
                 return
             if own:
                 wanted, branches, self.assigned = [*wanted, *more], [*branches, *jumps], deque(found or ())
@@ -568,24 +618,39 @@ class Pipeline:
         return min(able, key=lambda port: self.core.together >> port & 1, default=-1)
 
     def _port_of_access(self, ports: int, given: int, counters: Sequence[int]) -> int:
-        """Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait."""
+        """Of the ports that start accesses one that none got in this cycle, if there is one: where they have queues the
+        first one with the fewest entries as dispatch sees them, else the one for which fewest wait."""
         allowed = ports & ~given or ports
+        if self.queue_of and not self.by_counters:
+            entries = self._access_entries(counters)
+            return min((port for port in self.ports if allowed >> port & 1), key=lambda port: entries[port])
         return min((port for port in reversed(self.ports) if allowed >> port & 1), key=lambda port: counters[port])
 
-    def _accesses_fit(self) -> bool:
-        """Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone
-        would overfill a scheduler."""
+    def _access_entries(self, counters: Sequence[int]) -> list[int]:
+        """By port the entries of its queue as dispatch sees them, of a port without one the µops that wait for it."""
+        queues = [self.queue_of.get(scheduler) for scheduler in self.core.scheduler_of[: len(self.ports)]]
+        return [own if q is None else self.entries_seen[q] for own, q in zip(counters, queues, strict=True)]
+
+    def _cycle_fits(self, with_operations: bool) -> bool:
+        """Whether what a cycle dispatches finds room where it accesses memory, and, where these wait for it together,
+        with its operations: it waits as a whole where it would overfill a scheduler."""
         core, counters, given = self.core, list(self.counters), 0
-        for k in self._slots_of_cycle():
+        with_operations = with_operations and not self.alone
+        slots = islice(self._slots_of_cycle(), self.fitting if with_operations else None)
+        room = [own - taken for own, taken in zip(core.rooms, self.scheduled, strict=True)]
+        for queue in self.assigned if with_operations else ():
+            room[self.assigned_schedulers[queue]] -= 1
+        for k in slots:
             for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
                 if not microop.ports & core.addressing:
                     continue
                 port = self._port_of_access(microop.ports, given, counters)
                 given |= 1 << port
                 counters[port] += 1
+                room[core.scheduler_of[port]] -= 1
                 if counters[port] > core.rooms[core.scheduler_of[port]]:
                     return False
-        return True
+        return not with_operations or min(room) >= 0
 
     def _order_accesses(self) -> bool:
         """Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such
@@ -596,10 +661,9 @@ class Pipeline:
         loads = sum(self._is_ordered(ports) for ports in accesses)
         if loads < 2:
             self.loads_in_a_row = 0
-            return self._accesses_fit()
+            return self._cycle_fits(bool(self.core.operations_together))
         core, counters = self.core, list(self.counters)
-        queues = [self.queue_of.get(scheduler) for scheduler in core.scheduler_of[: len(self.ports)]]
-        entries = [own if q is None else self.entries_seen[q] for own, q in zip(counters, queues, strict=True)]
+        entries = self._access_entries(counters)
         addressing = [port for port in self.ports if core.addressing >> port & 1]
         apart = min(len(accesses), len(addressing))
         orders = (own for size in range(apart, 0, -1) for own in permutations(addressing, size))
@@ -612,8 +676,8 @@ class Pipeline:
             if counters[port] > core.rooms[core.scheduler_of[port]]:
                 return False
         if not self._fits_with_operations(found):
-            self.loads_in_a_row = 0
-            return self._accesses_fit()
+            self.loads_in_a_row, self.by_counters = 0, True
+            return self._cycle_fits(False)
         self.ordered = found
         self.loads_in_a_row = self.loads_in_a_row + 1 if loads == core.most_loads[0] else 0
         return True
@@ -657,7 +721,7 @@ class Pipeline:
         k, taken = self.slots_issued % core.slots, self.slot_in_entry
         for issued in range(self.entries_issued, self.delivered):
             slots, together = self.entries[issued % core.entries]
-            if together and slot and slot + slots > core.issue_width >= slots:
+            if together and slot and slot + together > core.issue_width >= together and not taken:
                 return
             for _ in range(taken, slots):
                 more = self._with_loads(loads, k)
@@ -830,7 +894,9 @@ class Pipeline:
         if self.queue_of:
             self._assign()
         self.ordered.clear()
-        if self.by_port and core.accesses_together and not self._order_accesses():
+        self.by_counters = False
+        together = core.accesses_together or core.operations_together
+        if self.by_port and together and not self._order_accesses():
             self.stalls[1] += 1
             return
         if self.entries_issued >= self.delivered:
@@ -844,7 +910,7 @@ class Pipeline:
             ends = not e and not self.slot_in_entry and executed % core.copies == 0
             if slot and ends and self.source == "LSD" and core.group_boundary:
                 break
-            apart = slot + slots > core.issue_width >= slots
+            apart = slot + together > core.issue_width >= together
             if (
                 slot
                 and together
@@ -852,7 +918,7 @@ class Pipeline:
             ):
                 self.stalls[5] += 1
                 break
-            taken, unlaminated = taken + 1, unlaminated + together
+            taken, unlaminated = taken + 1, unlaminated + bool(together)
             slot = self._issue_entry(executed, slots, slot)
             if slot < 0:
                 return
@@ -1053,6 +1119,12 @@ class Pipeline:
     def _left(self, when: int) -> int:
         return max(when - self.now, 0)
 
+    def _result_state(self) -> tuple[int, int, bool]:
+        """What the future depends on of a port whose µops wait for a free result."""
+        wait = self.result_wait if self.result_wait.cycle == self.now - 1 else _ResultWait()
+        first = self.microops_issued - wait.before if wait.before >= 0 else 0
+        return wait.passing, first, wait.stopped >= 0 and wait.stopped == wait.before
+
     def state(self) -> tuple[Any, ...]:
         """All that the future depends on, relative to this cycle and pass."""
         core = self.core
@@ -1089,6 +1161,7 @@ class Pipeline:
             tuple(map(self._left, self.back)),
             tuple(map(self._left, self.path_used)),
             tuple(self.results),
+            self._result_state(),
             (tuple(self.entries_seen), *map(tuple, self.moved)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )

@@ -163,6 +163,9 @@ def uops_of(
     idiom = row.breaks_dependency == "zero" and is_idiom(instruction, row)
     if at_rename or idiom or not (ports.loads or ports.compute or ports.addresses or ports.data):
         builder.at_rename("move" if at_rename else "value", idiom, at_rename)
+    elif core.by_port and isa_of(instruction.isa).only_stores(instruction):
+        builder.beside(ports.compute)
+        builder.executed(ports._replace(compute=[]))
     else:
         builder.executed(ports)
     if core.by_port:
@@ -357,6 +360,10 @@ class _Builder:
     def _at_rename_latency(self, target: str) -> int:
         """Cycles to a target of what needs no port: additions of small constants have none to a register."""
         return round(max((self._cycles(key, target) for key, _ in self._sources()), default=self.row.default_latency))
+
+    def beside(self, ports: Sequence[tuple[str, ...]]) -> None:
+        """Operations that wait for nothing and give nothing: they take a slot and a port."""
+        self.uops += [Uop("compute", own, 0, 0, 1, 0, (), ()) for own in ports]
 
     def executed(self, ports: _Ports) -> None:
         """Loads, what computes, stores."""
@@ -691,7 +698,10 @@ class _Builder:
         """All together, spread over so many slots."""
         numbers = range(len(self.uops))
         count = min(max(1, count, ceil(len(numbers) / UOPS_OF_A_SLOT)), _MOST_UOPS)
-        if len(numbers) <= UOPS_OF_A_SLOT:
+        apart = tuple(n for n in numbers if self.uops[n].role == "compute")
+        if count == 2 and not self.loads and self.stores and len(apart) == 1:
+            self.slots = [apart, tuple(n for n in numbers if n not in apart)]
+        elif len(numbers) <= UOPS_OF_A_SLOT:
             self.slots = [tuple(numbers), *[()] * (count - 1)]
         else:
             each = ceil(len(numbers) / count)

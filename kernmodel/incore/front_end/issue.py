@@ -36,7 +36,7 @@ def entries_bound(entries: Sequence[Entry], width: int, most: int, first: int, r
         begun[state] = (passes, groups)
         for slots, together in entries:
             barred = unlaminated >= most or queued >= first
-            if taken and together and (barred or taken + slots > width >= slots):
+            if taken and together and (barred or taken + together > width >= together):
                 taken, queued, unlaminated, groups = 0, 0, 0, groups + 1
             full, taken = divmod(taken + slots, width)
             groups += full

@@ -430,6 +430,7 @@ class OpCacheParameters:
         fetch_bytes: fetched per cycle for the decoders, None where not known.
         code_line_bytes: size of the aligned lines of code of which the op cache delivers one per cycle, each pass of a
             loop for itself; None where nothing of that is known.
+        whole_instructions: whether the slots of an instruction are dispatched in one cycle.
         extra_slots: what takes one more slot at dispatch than its row says: stores of indexed addresses from
             general-purpose registers ("indexed-store"), operations of such registers on indexed loads
             ("indexed-operation"), operations that store to where they loaded ("read-modify-write"), 512-bit stores
@@ -444,6 +445,7 @@ class OpCacheParameters:
     op_cache_width: Annotated[int | None, Figure("op cache width", _WIDTH)] = None
     fetch_bytes: Annotated[int | None, Figure("fetched bytes per cycle", Integer(1, 1024))] = None
     issue_instructions: Annotated[int | None, Figure("issued instructions per cycle", _WIDTH)] = None
+    whole_instructions: Annotated[bool, Figure("instructions dispatched whole", _FLAG)] = False
     code_line_bytes: Annotated[int | None, Figure("code line bytes", _BLOCK)] = None
     extra_slots: Annotated[tuple[str, ...], Figure("extra dispatch slots", Words(_EXTRA_SLOTS))] = ()
     fuses_memory: Annotated[bool, Figure("fusion with memory operands", _FLAG)] = True
@@ -579,13 +581,17 @@ class ZenPipelineParameters:
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
         interleaving: how µops get one of two schedulers with alike ports.
         together: ports whose µops of a cycle are assigned to schedulers together, each to another one; beside: the port
-            whose scheduler may get two of five, empty for none; seen_after: cycles after which dispatch knows what
+            whose scheduler may get two of a cycle, empty for none; seen_after: cycles after which dispatch knows what
             entered and left these schedulers.
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         one_result: ports that give one result a cycle: that of a µop that would come in the same cycle as an earlier
             one's comes later.
+        result_port: the one of them where such a µop waits before it starts, so that younger ones may pass it;
+            result_passes: how many that take longer may start there in a row while it waits.
+        narrow: ports of which a cycle assigns two µops at most that only they execute; operations_together: whether
+            nothing is dispatched in a cycle whose µops do not all find room.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
     """
 
@@ -605,9 +611,13 @@ class ZenPipelineParameters:
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
+    result_port: Annotated[str, Figure("port that waits for its result", Port())] = ""
+    result_passes: Annotated[int, Figure("starts past what waits for its result", Integer(1, 15))] = 5
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
     together: Annotated[tuple[str, ...], Figure("ports assigned together", Ports())] = ()
     beside: Annotated[str, Figure("port of a fifth operation", Port())] = ""
+    narrow: Annotated[tuple[str, ...], Figure("ports of two operations per cycle", Ports())] = ()
+    operations_together: Annotated[bool, Figure("operations wait for room together", _FLAG)] = False
     seen_after: Annotated[int, Figure("cycles until entries are seen", Integer(1, 7))] = 3
 
 

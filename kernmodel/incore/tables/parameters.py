@@ -309,6 +309,10 @@ def _check_ports(reading: FieldReader, figure: Figure, value: Any, ports: Sequen
 
 _CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
 _SPLITS = ("split 256-bit load", "split 512-bit load")
+_AMONG = (
+    ("ports of two operations per cycle", "ports assigned together"),
+    ("port that waits for its result", "ports of one result per cycle"),
+)
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
 _OF_EACH = (("scheduler ports", "scheduler entries", 7),)
 """Figures that give groups, those that give a number for each, and how many the simulation has room for."""
@@ -349,6 +353,11 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
     if beside and beside not in together:
         todo = "name one of them"
         reading.problem("figures.port of a fifth operation", f"{beside} is not among ports assigned together", todo)
+    for key, among in _AMONG:
+        given = values.get(key) or ()
+        for port in {given} if isinstance(given, str) else sorted(set(given)):
+            if port not in (values.get(among) or ()):
+                reading.problem(f"figures.{key}", f"{port} is not among {among}", "name ports of these")
     for key in ("paths of third vectors", "paths of results"):
         for pair in values.get(key) or ():
             if len(set(pair)) != 2 or len(pair) != 2:

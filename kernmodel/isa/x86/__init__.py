@@ -40,6 +40,7 @@ _BROADCAST = pattern(r"\{1to(\d+)\}")
 _PACKED = {"pd": 8, "ps": 4}
 _PARTS: dict[str, Literal["low byte", "high byte"]] = {"r8": "low byte", "cl": "low byte", "r8h": "high byte"}
 _LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
+_PLAIN_STORES = frozenset({"mov", "movnti"})
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
 _CONSTANT_WITH_ITSELF = frozenset(
     ["xor", "sub", "xorps", "xorpd", "pxor", "pxord", "pxorq", "pandn", "pandnd", "pandnq", "andnps", "andnpd"]
@@ -233,6 +234,9 @@ class X86(Isa):
     def loads_pointer(self, instruction: Instruction) -> Literal["whole", "extended"] | None:
         loads = instruction.mnemonic in _LOADED_POINTERS and instruction.operands[0].kind in effects.WIDE
         return None if not loads else "extended" if instruction.mnemonic == "movsxd" else "whole"
+
+    def only_stores(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic in _PLAIN_STORES and any(r.written for r in instruction.memory)
 
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""

@@ -338,7 +338,7 @@ static void issue_pass(const Block *b, Group *g)
     for (int32_t k = 0; k < b->core.entries; k++) {
         const Entry *entry = &b->entries[k];
         const int barred = g->unlaminated >= b->core.unlaminated_slots || g->entries >= b->core.unlaminated_first;
-        const int splits = g->taken + entry->slots > width && entry->slots <= width;
+        const int splits = g->taken + entry->together > width && entry->together <= width;
         if (g->taken && entry->together && (barred || splits)) {
             g->taken = g->entries = g->unlaminated = 0;
             g->groups++;
@@ -349,7 +349,7 @@ static void issue_pass(const Block *b, Group *g)
         if (full)
             g->entries = g->unlaminated = 0;
         g->entries += g->taken > 0;
-        g->unlaminated += entry->together && g->taken > 0;
+        g->unlaminated += entry->together > 0 && g->taken > 0;
     }
     g->pass++;
 }

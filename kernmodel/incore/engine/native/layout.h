@@ -22,11 +22,12 @@ typedef struct {
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
         interleaved[20], pair_gap, turn_gap, most_by_slot, heavy_side, mode_delay, choice_delay, left_delay,
-        queue_passage, together, beside, seen_after, load_ports[4], most_loads[4], addressing, queued, queue_entries,
-        vector_registers, register_release, rooms[8], scheduler_of[20], borrowed[20], one_store, loaded_third,
-        straight_stores, straight_cycles, one_result, bank_bytes, lines_in_turn, accesses_together, loads_in_a_row,
-        line_fetch, queued_lines, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
-        most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
+        queue_passage, together, beside, narrow, operations_together, seen_after, load_ports[4], most_loads[4],
+        addressing, queued, queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20],
+        borrowed[20], one_store, loaded_third, straight_stores, straight_cycles, one_result, result_waits,
+        result_passes, bank_bytes, lines_in_turn, accesses_together, loads_in_a_row, line_fetch, queued_lines,
+        redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes,
+        steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {
@@ -64,10 +65,10 @@ typedef struct {
 typedef struct {
     int32_t kind, simulated, fetches, decoders, fusible_last, fusion_line_bytes, branch_ends_group, predecode_width,
         predecode_bytes, prefix_cycles, issue_width, dsb_width, dsb_bytes, dsb_line_bytes, dsb_ends, jcc_bytes,
-        idq_uops, lsd, fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, code_line_bytes,
-        partial_erratum, group_boundary, synchronises, synchronise_ports, synchronise_latency, pointer_saving,
-        blocked_loads, blocked_load, store_address, forward_latency, forward_address, facile_stack, forward_as_load,
-        dsb_line_microops, dsb_block_lines, adders;
+        idq_uops, lsd, fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, whole_instructions,
+        code_line_bytes, partial_erratum, group_boundary, synchronises, synchronise_ports, synchronise_latency,
+        pointer_saving, blocked_loads, blocked_load, store_address, forward_latency, forward_address, facile_stack,
+        forward_as_load, dsb_line_microops, dsb_block_lines, adders;
 } Figures;
 
 typedef struct {

@@ -179,9 +179,11 @@ static void add_slots(Linker *l, int32_t place, int32_t first, const Instruction
         add_slot(l, p->slot_first[k + 1] - p->slot_first[k]);
     }
     const int32_t count = entries > p->slots ? p->slots : entries > 1 ? (int32_t)entries : 1;
+    const int whole_at_once = l->b->machine->figures.whole_instructions;
     for (int32_t k = 0; k < count; k++) {
         const int32_t own = p->slots / count + (k < p->slots % count), rides = synchronised && !k;
-        l->b->entries[l->entries++] = (Entry){own + rides, own > 1 && !rides};
+        const int32_t whole = whole_at_once ? (k ? 0 : p->slots) : own;
+        l->b->entries[l->entries++] = (Entry){own + rides, whole > 1 && !rides ? whole : 0};
     }
     l->b->unit_entries[place] = count;
 }

@@ -53,11 +53,29 @@ static int fit_apart(const Wanted *wanted, int32_t count)
     return sets != 0;
 }
 
-/* Five, of which one or two may go to the queue that gets two and to one more alone. */
-int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, int32_t *own)
+/* The second of two operations that go to the only queue that either may go to, one of those in `narrow`; the number
+   of operations if there is none, -1 if more than two are for such queues alone. */
+static int32_t second_there(const Wanted *wanted, int32_t count, int32_t narrow)
+{
+    int32_t few = 0, first = count, second = count;
+    for (int32_t k = 0; k < count; k++)
+        if (!(wanted[k].queues & ~narrow)) {
+            second = few == 1 ? k : count;
+            first = few++ ? first : k;
+        }
+    if (few > 2)
+        return -1;
+    const int32_t queues = second < count ? wanted[second].queues : 0;
+    return queues && queues == wanted[first].queues && !(queues & (queues - 1)) ? second : count;
+}
+
+/* One of up to three operations that may go to `beside` and to one other queue alone is the second one there, and the rest
+   go elsewhere. Of two branches among five the second one is one too many for it: what comes fifth goes to the other queue,
+   then. 0 where they do not fit so. */
+static int assign_beside(const int32_t *entries, int32_t beside, const Wanted *wanted, int32_t count, int32_t *own)
 {
     int32_t first = -1, last = -1, few = 0, branches = 0, other = 0;
-    for (int32_t k = 0; k < MOST_TOGETHER; k++) {
+    for (int32_t k = 0; k < count; k++) {
         const int32_t rest = wanted[k].queues & ~(1 << beside);
         if (rest == wanted[k].queues || !rest || rest & (rest - 1))
             continue;
@@ -66,9 +84,9 @@ int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, in
         branches += wanted[k].branch;
         other = rest;
     }
-    if (!few || few > 2)
+    if (!few || few > 3 || count > QUEUES + 1)
         return 0;
-    if (branches == 2) {
+    if (branches == 2 && count > QUEUES) {
         if (!(wanted[QUEUES].queues & other) || !fit_apart(wanted, QUEUES))
             return 0;
         assign_apart(entries, wanted, QUEUES, own);
@@ -78,16 +96,55 @@ int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, in
     const int32_t doubled = entries[beside] > entries[__builtin_ctz((uint32_t)other)] ? last : first;
     Wanted others[QUEUES];
     int32_t found[QUEUES];
-    for (int32_t k = 0, n = 0; k < MOST_TOGETHER; k++) {
+    for (int32_t k = 0, n = 0; k < count; k++) {
         if (k == doubled)
             continue;
         others[n] = wanted[k];
-        others[n++].queues = k == first || k == last ? other : wanted[k].queues;
+        others[n++].queues = few < 3 && (k == first || k == last) ? other : wanted[k].queues;
     }
-    if (!fit_apart(others, QUEUES))
+    if (!fit_apart(others, count - 1))
         return 0;
-    assign_apart(entries, others, QUEUES, found);
-    for (int32_t k = 0, n = 0; k < MOST_TOGETHER; k++)
+    assign_apart(entries, others, count - 1, found);
+    for (int32_t k = 0, n = 0; k < count; k++)
         own[k] = k == doubled ? beside : found[n++];
     return 1;
+}
+
+/* The operations but for the second one of two that go to one queue; their number, -1 if there are too many. */
+static int32_t without_second(const Wanted *wanted, int32_t count, int32_t narrow, int32_t *second, Wanted *rest)
+{
+    *second = second_there(wanted, count, narrow);
+    if (*second < 0)
+        return -1;
+    int32_t n = 0;
+    for (int32_t k = 0; k < count; k++)
+        if (k != *second)
+            rest[n++] = wanted[k];
+    return n;
+}
+
+int fit_together(const Wanted *wanted, int32_t count, int32_t beside, int32_t narrow)
+{
+    static const int32_t none[QUEUES];
+    Wanted rest[MOST_TOGETHER];
+    int32_t second, own[MOST_TOGETHER];
+    const int32_t n = without_second(wanted, count, narrow, &second, rest);
+    if (n < 0)
+        return 0;
+    if (n <= QUEUES && fit_apart(rest, n))
+        return APART_FROM_ONE_ANOTHER;
+    return beside && assign_beside(none, beside - 1, rest, n, own) ? BESIDE : 0;
+}
+
+void assign_together(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t beside, int32_t narrow, int32_t *own)
+{
+    Wanted rest[MOST_TOGETHER];
+    int32_t second, found[MOST_TOGETHER];
+    const int32_t n = without_second(wanted, count, narrow, &second, rest);
+    if (beside)
+        assign_beside(entries, beside - 1, rest, n, found);
+    else
+        assign_apart(entries, rest, n, found);
+    for (int32_t k = 0, from = 0; k < count; k++)
+        own[k] = k == second ? __builtin_ctz((uint32_t)wanted[k].queues) : found[from++];
 }

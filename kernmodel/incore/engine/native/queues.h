@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { QUEUES = 4, MOST_TOGETHER = QUEUES + 1 };
+enum { QUEUES = 4, MOST_TOGETHER = QUEUES + 2 };
 
 /* An operation: bits of the queues that it may go to; whether it is a branch with a unit of its own in one of them. */
 typedef struct { int32_t queues, branch; } Wanted;
@@ -34,7 +34,12 @@ static inline int32_t least_of(const int32_t *entries, uint32_t those)
    each queue holds. */
 void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own);
 
-/* The queues of five, of which `beside` may get two; 0, and nothing, if they do not fit into a cycle. */
-int assign_five(const int32_t *entries, int32_t beside, const Wanted *wanted, int32_t *own);
+/* Whether so many operations fit into a cycle: 0 if they do not, APART if they do without a queue that gets two of
+   several, else BESIDE. `beside`, `narrow`: as in Core, the former 0 for none. */
+enum { APART_FROM_ONE_ANOTHER = 1, BESIDE = 2 };
+int fit_together(const Wanted *wanted, int32_t count, int32_t beside, int32_t narrow);
+
+/* The queues of operations that so fit. */
+void assign_together(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t beside, int32_t narrow, int32_t *own);
 
 #endif

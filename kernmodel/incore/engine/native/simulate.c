@@ -11,7 +11,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
-enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 224, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 232, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { MOST_IN_ORDER = 64 }; /* accesses of a cycle whose ports are given in order */
 enum { EVEN_SLOT = -1, ODD_SLOT = -2 }; /* for the port of a µop in the queue, which has none */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
@@ -99,8 +99,12 @@ typedef struct {
 typedef struct {
     const Ahead *ahead;
     uint64_t entries;
-    int32_t count, queues[QUEUES];
+    int32_t count, beside, queues[MOST_TOGETHER];
 } Assignment;
+
+/* Where µops wait for their port's result: µops that it has started in a row that take longer, no more than count; the
+   µop that waits first in this cycle, and in the one before, and the one that nothing passes any more, -1 for none. */
+typedef struct { int32_t passing; int64_t cycle, first, before, stopped; } Waiting;
 
 typedef struct {
     const Core *core;
@@ -142,6 +146,7 @@ typedef struct {
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     uint32_t accessed; /* ports that got an access in this cycle */
     uint32_t vectors; /* ports that start loads of vectors, where these take them in order */
+    int32_t by_counters; /* whether accesses of this cycle take the port for which fewest wait, though there are queues */
     int32_t loads_in_a_row, fewer_loads; /* cycles that dispatched the most of them; whether each dispatches one fewer */
     int32_t ordered[MOST_IN_ORDER], in_order, next_in_order; /* ports of the cycle's accesses, in order */
     int32_t queues, scheduler_of_queue[QUEUES]; /* schedulers of ports that are assigned together */
@@ -155,6 +160,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS], pipe_free[PORTS]; /* `pipe_free`: for loads */
+    Waiting waits_there;
     uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
@@ -634,6 +640,48 @@ INLINE void dispatch_loads(Sim *s, const int plain, const int by_port)
     }
 }
 
+/* Whether a µop waits at a port that is one of those whose µops do, as its result would come with another one. Younger ones
+   pass it, unless the port has started as many of them in a row as it may and it was the first to wait in the cycle before. */
+static int waits_for_result(Sim *s, const Instance *x, const Op *m, int32_t port, int *stop)
+{
+    Waiting *w = &s->waits_there;
+    const uint32_t own = m->one_result & 1u << port;
+    if (!own || !(*gives_in(s, s->now + m->latency) & own))
+        return 0;
+    if (w->first < 0) {
+        w->first = x->id;
+        *stop = w->stopped == x->id || (w->before == x->id && w->passing >= s->core->result_passes);
+        if (*stop)
+            w->stopped = x->id;
+    }
+    return 1;
+}
+
+/* Start the oldest µop of a port whose µops wait for a free result. */
+INLINE void dispatch_waiting(Sim *s, int32_t port, const int by_port)
+{
+    Waiting *w = &s->waits_there;
+    int stop = 0, late = 0;
+    if (w->cycle != s->now - 1) /* nothing was ready in the cycle before */
+        *w = (Waiting){.before = -1, .stopped = -1};
+    w->cycle = s->now;
+    w->first = -1;
+    for (int32_t k = s->first_ready[port]; k < s->ready_end[port] && !stop; k++) {
+        Instance *x = instance(s, s->ready[port][k]);
+        const Op *m = x->op;
+        if (!can_dispatch(s, x, m, port) || waits_for_result(s, x, m, port, &stop))
+            continue;
+        if ((m->third || s->shared >> port & 1) && !takes_paths(s, x, m, port))
+            break;
+        late = m->latency > 1;
+        take_out(s, port, k);
+        dispatch(s, x, m, port, 0, by_port);
+        break;
+    }
+    w->before = w->first;
+    w->passing = late ? w->passing + (w->passing < s->core->result_passes) : 0;
+}
+
 INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
 {
     if (!plain && s->pipes)
@@ -642,6 +690,10 @@ INLINE void dispatch_bound(Sim *s, const int plain, const int by_port)
         dispatch_loads(s, plain, by_port);
     for (uint32_t rest = s->waiting & ~s->banked & (plain ? ~0u : ~s->pipes); rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
+        if (!plain && (uint32_t)s->core->result_waits >> port & 1) {
+            dispatch_waiting(s, port, by_port);
+            continue;
+        }
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
@@ -761,10 +813,25 @@ INLINE int32_t port_behind_queue(Sim *s, const Op *m)
     return port;
 }
 
-/* Of the ports that start accesses one that none got in this cycle, if there is one, for which fewest wait. */
-INLINE int32_t port_of_access(uint32_t ports, uint32_t given, const int32_t *counters)
+/* The entries of the queue of a port as dispatch sees them; of a port without one the µops that wait for it. */
+INLINE int32_t entries_of(const Sim *s, int32_t port, const int32_t *counters)
 {
-    return least_used(counters, ports & ~given ? ports & ~given : ports);
+    return s->entry_of[port] ? (int32_t)(s->entries_seen >> __builtin_ctzll(s->entry_of[port]) & 0xFFFF) : counters[port];
+}
+
+/* Of the ports that start accesses one that none got in this cycle, if there is one: where they have queues the first one
+   with the fewest entries, else the one for which fewest wait. */
+INLINE int32_t port_of_access(const Sim *s, uint32_t ports, uint32_t given, const int32_t *counters)
+{
+    const uint32_t allowed = ports & ~given ? ports & ~given : ports;
+    if (!s->queues || s->by_counters)
+        return least_used(counters, allowed);
+    int32_t best = __builtin_ctz(allowed);
+    for (uint32_t rest = allowed & (allowed - 1); rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        best = entries_of(s, port, counters) < entries_of(s, best, counters) ? port : best;
+    }
+    return best;
 }
 
 INLINE int32_t port_with_room(Sim *s, const Op *m)
@@ -776,7 +843,7 @@ INLINE int32_t port_with_room(Sim *s, const Op *m)
     if (m->choice == BEHIND_QUEUE)
         return port_behind_queue(s, m);
     const int32_t port = s->next_in_order < s->in_order ? s->ordered[s->next_in_order++]
-                                                        : port_of_access((uint32_t)m->ports, s->accessed, s->counters);
+                                                        : port_of_access(s, (uint32_t)m->ports, s->accessed, s->counters);
     s->accessed |= 1u << port;
     return s->with_room >> port & 1 ? port : -1;
 }
@@ -1022,7 +1089,7 @@ static const Slot *next_slot(const Sim *s, Walk *w)
             return NULL;
         w->entry = w->entry + 1 == s->entries_end ? s->entries : w->entry + 1;
         w->left = w->entry->slots;
-        if (w->entry->together && w->taken && w->taken + w->left > width && w->left <= width)
+        if (w->entry->together && w->taken && w->left == w->entry->slots && w->taken + w->entry->together > width && w->entry->together <= width)
             return NULL;
     }
     const Slot *own = w->own;
@@ -1050,24 +1117,36 @@ static int32_t slots_delivered(const Sim *s)
     return slots < width ? slots : width;
 }
 
-/* Whether what a cycle dispatches finds room where it accesses memory: it waits as a whole where accesses alone would
-   overfill a scheduler. */
-static int accesses_fit(const Sim *s)
+/* Whether what a cycle dispatches finds room where it accesses memory, and, where these wait for it together, with its
+   operations: it waits as a whole where it would overfill a scheduler. */
+static int cycle_fits(const Sim *s, int with_operations)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], k = 0;
+    int32_t counters[PORTS], room[SCHEDULERS], slots = slots_delivered(s), operations = 0, k = 0, q = 0;
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
     while (k < s->addressings && s->counters[s->addressing[k]] <= s->near[k])
         k++;
-    if (k == s->addressings)
+    if (with_operations && !own->alone)
+        while (q < s->queues && s->room[s->scheduler_of_queue[q]] >= c->issue_width)
+            q++;
+    else
+        q = s->queues;
+    if (k == s->addressings && q == s->queues)
         return 1;
     memcpy(counters, s->counters, sizeof counters);
-    const Ahead *own = &s->ahead[s->issuing - s->slots];
-    const int32_t slots = slots_delivered(s);
+    memcpy(room, q < s->queues ? s->room : c->rooms, sizeof room);
+    if (q < s->queues) {
+        slots = s->fitting < slots ? s->fitting : slots;
+        operations = own->count[slots];
+    }
+    for (int32_t n = 0; n < operations; n++)
+        if (--room[s->scheduler_of_queue[s->assigned[n]]] < 0)
+            return 0;
     uint32_t given = 0;
     for (const Later *access = own->accesses; access < own->accesses_end && access->slot < slots; access++) {
-        const int32_t port = port_of_access(access->ports, given, counters);
+        const int32_t port = port_of_access(s, access->ports, given, counters);
         given |= 1u << port;
-        if (++counters[port] > c->rooms[c->scheduler_of[port]])
+        if (++counters[port] > c->rooms[c->scheduler_of[port]] || (q < s->queues && --room[c->scheduler_of[port]] < 0))
             return 0;
     }
     return 1;
@@ -1108,7 +1187,7 @@ static int order_others(Sim *s, const Later *accesses, int32_t first, int32_t co
     for (int32_t k = 0; k < s->addressings; k++) {
         const int32_t port = s->addressing[k];
         counters[port] = s->counters[port];
-        entries[port] = s->entry_of[port] ? (int32_t)(s->entries_seen >> __builtin_ctzll(s->entry_of[port]) & 0xFFFF) : counters[port];
+        entries[port] = entries_of(s, port, counters);
     }
     for (int32_t k = 0; k < first; k++)
         counters[s->ordered[k]]++;
@@ -1147,7 +1226,7 @@ static int order_accesses(Sim *s)
     const int32_t loads = accesses_of_cycle(s, &end);
     if (loads < 2) {
         s->loads_in_a_row = 0;
-        return accesses_fit(s);
+        return cycle_fits(s, c->operations_together);
     }
     const int32_t count = (int32_t)(end - own->accesses), apart = count < own->own_ports ? count : own->own_ports;
     for (int32_t k = 0; k < apart; k++) {
@@ -1159,7 +1238,8 @@ static int order_accesses(Sim *s)
         return 0;
     if (!ordered_fit(s, count)) {
         s->loads_in_a_row = 0;
-        return accesses_fit(s);
+        s->by_counters = 1;
+        return cycle_fits(s, 0);
     }
     s->in_order = count;
     s->loads_in_a_row = loads < c->most_loads[0] ? 0 : s->loads_in_a_row + (s->loads_in_a_row < c->loads_in_a_row);
@@ -1185,43 +1265,42 @@ static void assign_alone(Sim *s, int32_t *entries)
         }
 }
 
-/* Assign more operations than go to different queues: such a slot, or five, where one queue has room for two. 0 where
-   five do not fit. */
-static int assign_more(Sim *s, const Ahead *own)
+/* Queues for so many operations, as they were given for the same entries before. */
+static const int32_t *queues_for(Sim *s, const Ahead *own, int32_t count, int32_t beside)
 {
-    const int32_t beside = s->core->beside - 1;
-    int32_t entries[QUEUES];
-    list_entries(s, entries);
-    if (own->alone)
-        assign_alone(s, entries);
-    return own->alone || (beside >= 0 && s->room[s->scheduler_of_queue[beside]] >= 2 &&
-                          assign_five(entries, beside, own->wanted, s->assigned));
+    Assignment *known = &s->known[(s->entries_seen * 0x9E3779B97F4A7C15u >> 58 ^ (uint64_t)(own - s->ahead)) & (KNOWN - 1)];
+    if (known->ahead != own || known->entries != s->entries_seen || known->count != count || known->beside != beside) {
+        int32_t entries[QUEUES];
+        list_entries(s, entries);
+        *known = (Assignment){own, s->entries_seen, count, beside, {0}};
+        assign_together(entries, own->wanted, count, beside, s->core->narrow, known->queues);
+    }
+    return known->queues;
 }
 
 /* Assign what this cycle dispatches to queues, as many slots as fit into it; the first one always does. */
 static void assign(Sim *s)
 {
+    const Core *c = s->core;
     const Ahead *own = &s->ahead[s->issuing - s->slots];
     const int32_t slots = slots_delivered(s);
+    int32_t beside = 0;
     s->next_assigned = 0;
     s->fitting = slots < own->fitting ? slots : own->fitting;
-    int32_t count = own->count[s->fitting];
-    if (count > QUEUES || own->alone) {
-        if (assign_more(s, own))
-            return;
-        s->fitting = own->apart;
-        count = own->count[s->fitting];
-    }
-    if (!count)
-        return;
-    Assignment *known = &s->known[(s->entries_seen * 0x9E3779B97F4A7C15u >> 58 ^ (uint64_t)(own - s->ahead)) & (KNOWN - 1)];
-    if (known->ahead != own || known->entries != s->entries_seen || known->count != count) {
+    if (own->alone) {
         int32_t entries[QUEUES];
         list_entries(s, entries);
-        *known = (Assignment){own, s->entries_seen, count, {0}};
-        assign_apart(entries, own->wanted, count, known->queues);
+        assign_alone(s, entries);
+        return;
     }
-    memcpy(s->assigned, known->queues, sizeof known->queues);
+    if (s->fitting > own->apart) {
+        beside = s->room[s->scheduler_of_queue[c->beside - 1]] >= 2 ? c->beside : 0;
+        s->fitting = beside ? s->fitting : own->apart;
+    }
+    const int32_t count = own->count[s->fitting];
+    if (!count)
+        return;
+    memcpy(s->assigned, queues_for(s, own, count, beside), (size_t)count * sizeof *s->assigned);
 }
 
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
@@ -1280,13 +1359,13 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         return;
     }
     const int ordered = by_port && s->vectors && s->ahead[s->issuing - s->slots].loads >= 2;
-    if (by_port && c->accesses_together && !ordered && !accesses_fit(s)) {
+    if (by_port && c->together)
+        assign(s);
+    if (by_port && (c->accesses_together || c->operations_together) && !ordered && !cycle_fits(s, c->operations_together)) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
-    if (by_port && c->together)
-        assign(s);
-    s->in_order = s->next_in_order = 0;
+    s->in_order = s->next_in_order = s->by_counters = 0;
     if (ordered && !order_accesses(s)) {
         s->tally.stalls[SCHEDULER]++;
         return;
@@ -1304,13 +1383,13 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
         const Entry *entry = s->entry;
         if (groups && slot && entry == s->entries && s->pass_issuing % c->copies == 0)
             break;
-        if (entry->together && slot && ((slot + entry->slots > width && entry->slots <= width) ||
+        if (entry->together && slot && ((slot + entry->together > width && entry->together <= width) ||
                                         unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
             s->tally.stalls[GROUPS_APART]++;
             break;
         }
         taken++;
-        unlaminated += entry->together;
+        unlaminated += entry->together > 0;
         while (s->slot_in_entry < entry->slots)
             if (slot == width || !issue_slot(s, slot++, plain, by_port))
                 return;
@@ -1624,6 +1703,13 @@ static int32_t scalars(const Sim *s, int64_t *out)
         memcpy((char *)(out + n) + sizeof s->giving - first, s->giving, first);
         n += (int32_t)(sizeof s->giving / sizeof *out);
     }
+    if (c->result_waits) {
+        const Waiting *w = &s->waits_there;
+        const int goes_on = w->cycle == s->now - 1;
+        out[n++] = goes_on ? w->passing : 0;
+        out[n++] = goes_on && w->before >= 0 ? s->microops_issued - w->before : 0;
+        out[n++] = goes_on && w->stopped >= 0 && w->stopped == w->before;
+    }
     for (uint32_t rest = s->lending; rest; rest &= rest - 1)
         out[n++] = left(s, s->path_used[__builtin_ctz(rest)]);
     out[n++] = (int64_t)s->entries_seen;
@@ -1933,26 +2019,24 @@ static int make_slots(Sim *s, const Program *program)
     return 0;
 }
 
-/* Add the operations of the next slot that are assigned together, where those before it leave `sets` of queues that they
-   can take exactly; such sets with them, 0 where they do not fit. */
-static uint32_t add_operations(Ahead *ahead, const Slot *own, uint32_t sets)
+/* Add the operations of the next slot that are assigned together; 0 where they do not fit. */
+static int add_operations(const Sim *s, Ahead *ahead, const Slot *own)
 {
     const int32_t slots = ahead->fitting, count = ahead->count[slots];
     int32_t more = count;
     for (const Op *m = own->ops; own->together && m < own->ops_end && more < MOST_TOGETHER; m++)
-        if (m->at_issue == TOGETHER) {
+        if (m->at_issue == TOGETHER)
             ahead->wanted[more++] = m->wanted;
-            sets = more <= QUEUES ? with_one_of(sets, m->wanted.queues) : sets;
-        }
-    if (count + own->together > MOST_TOGETHER || !sets || (!slots && more > QUEUES)) {
+    const int fits = count + own->together > MOST_TOGETHER ? 0 : fit_together(ahead->wanted, more, s->core->beside, s->core->narrow);
+    if (!fits || (!slots && fits == BESIDE)) {
         if (!slots)
             ahead->alone = ahead->fitting = 1;
         return 0;
     }
     ahead->fitting = slots + 1;
     ahead->count[slots + 1] = more;
-    ahead->apart = more <= QUEUES ? slots + 1 : ahead->apart;
-    return sets;
+    ahead->apart = fits == APART_FROM_ONE_ANOTHER ? slots + 1 : ahead->apart;
+    return 1;
 }
 
 /* Of the accesses from one on, so many of which get ports of their own, the ports in the first order that all allow; 0 if
@@ -1972,11 +2056,11 @@ static int ports_apart(const Sim *s, const Later *access, int32_t count, uint32_
 /* What a cycle may dispatch whose slots are those of a walk; the end of the list of accesses. */
 static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
 {
-    uint32_t sets = s->queues > 0; /* none at first */
+    int fits = s->queues > 0;
     memset(ahead, 0, sizeof *ahead);
     ahead->accesses = next;
     for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
-        sets = sets ? add_operations(ahead, own, sets) : 0;
+        fits = fits && add_operations(s, ahead, own);
         for (const Op *m = own->ops; s->core->accesses_together && own->accesses && m < own->ops_end; m++)
             if (m->ports & s->core->addressing) {
                 *next++ = (Later){w.taken - 1, (uint32_t)m->ports};

@@ -45,6 +45,7 @@ class Rule:
     zero: bool = False
     registers_only: bool = False
     masked: bool = False
+    indexed: bool = False
 
 
 def as_measured(rows: Iterable[InstructionData], core: str) -> tuple[InstructionData, ...]:
@@ -57,8 +58,16 @@ def as_measured(rows: Iterable[InstructionData], core: str) -> tuple[Instruction
     Raises:
         InstructionTableError: the file of rules is malformed.
     """
-    rules = _rules(core)
-    return tuple(with_variants(row, lambda one: _changed(one, rules, core)) for row in rows)
+    plain, indexed = ([own for own in _rules(core) if own[1].indexed == kind] for kind in (False, True))
+    changed = (with_variants(row, lambda one: _changed(one, plain, core)) for row in rows)
+    return tuple(_with_indexed(row, indexed, core) for row in changed)
+
+
+def _with_indexed(row: InstructionData, rules: Iterable[tuple[re.Pattern[str], Rule]], core: str) -> InstructionData:
+    """The row with the variant for addresses with an index that the rules of such addresses tell."""
+    before = row.indexed or replace(row, full=None)
+    found = _changed(before, rules, core)
+    return row if found == before else replace(row, indexed=found)
 
 
 @cache
