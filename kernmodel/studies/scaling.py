@@ -114,9 +114,7 @@ _WORTH_ASKING = 6
 for."""
 
 
-def _representatives(
-    places: Sequence[_Place], settled_at: Callable[[int, int], Traffic | None]
-) -> dict[_Place, _Place]:
+def _representatives(places: Sequence[_Place], alike: Callable[[_Place, _Place], bool]) -> dict[_Place, _Place]:
     """By place, one with as many active cores and no more at work that has the same prediction.
 
     More cores at work leave each a smaller part, more active ones smaller shares of the caches: no condition is nearer
@@ -125,13 +123,13 @@ def _representatives(
     them, too.
 
     Args:
-        settled_at: the traffic where layer conditions hold undoubtedly, or a simulation agrees with them.
+        alike: whether the traffics of two places are the same, and layer conditions hold there.
     """
     active, parts = (sorted(set(numbers)) for numbers in zip(*places, strict=True))
     if len(places) < 3:
         return {place: place for place in places}
     worth = len(active) == 1 or len(places) - len(active) >= _WORTH_ASKING
-    if worth and _alike(settled_at(active[-1], parts[0]), settled_at(active[0], parts[-1])):
+    if worth and alike((active[-1], parts[0]), (active[0], parts[-1])):
         fewest = {one: min(count for other, count in places if other == one) for one in active}
         return {(one, count): (one, fewest[one]) for one, count in places}
     number, values = max(enumerate((active, parts)), key=lambda each: each[1][-1] / each[1][0])
@@ -139,23 +137,27 @@ def _representatives(
         number, values = 0, active
     middle = values[len(values) // 2]
     halves = ([place for place in places if (place[number] < middle) is below] for below in (True, False))
-    return {place: one for half in halves for place, one in _representatives(half, settled_at).items()}
+    return {place: one for half in halves for place, one in _representatives(half, alike).items()}
 
 
-def _alike(one: Traffic | None, other: Traffic | None) -> bool:
-    """Whether two traffics are the same by the same layer conditions, none of which few sets of a cache decide."""
+def _same_lines(one: Traffic | None, other: Traffic | None) -> bool:
+    """Whether the same lines move in two traffics by the same layer conditions, none of which few sets of a cache
+    decide."""
     if one is None or other is None or one.paths != other.paths:
         return False
     if any(found.few_sets for found in (*one.conditions, *other.conditions)):
         return False
     first, second = (
-        (
-            [found.holds for found in each.conditions],
-            [row.served_by for row in each.accesses],
-            [note for note in each.notes if note.code != "shared-cache"],
-        )
-        for each in (one, other)
+        ([found.holds for found in each.conditions], [row.served_by for row in each.accesses]) for each in (one, other)
     )
+    return first == second
+
+
+def _same_notes(one: Traffic | None, other: Traffic | None) -> bool:
+    """Whether the same is to be said of two traffics, but for how large the share of a cache is."""
+    if one is None or other is None:
+        return False
+    first, second = ([note for note in each.notes if note.code != "shared-cache"] for each in (one, other))
     return first == second
 
 
@@ -185,20 +187,34 @@ def scaling(
 
     single = known.answer(at(1, 1))
     nest, sizes = single.nest, single.sizes
-    alike: dict[Hashable, int] = {}
+    same: dict[Hashable, int] = {}
     # numbers of cores whose parts are the same share one answer
-    fewest = cache(lambda parts: alike.setdefault(extent(nest, kernel.spread, sizes, parts), parts))
+    fewest = cache(lambda parts: same.setdefault(extent(nest, kernel.spread, sizes, parts), parts))
     asked_at = cache(lambda active, parts: single if parts == 1 else known.answer(at(active, parts), bounded=False))
     spread, domain = spread_of(nest, kernel.spread), machine.topology.cores_per_numa_domain
     working = [working_cores(divided(nest, kernel.spread, sizes, count), count) for count in counts]
     places = [(active, fewest(count)) for count in working for active in spread.by_domain(machine, count)]
     places += [(active, fewest(active)) for active in range(1, domain + 1)]
     asked = dict.fromkeys(places)
-    settled = cache(lambda *place: known.settled_traffic(at(*place), simulated=place in asked))
-    chosen = _representatives(list(asked), settled)
+    conditions = cache(lambda place: known.conditions(at(*place)))
+    settled = cache(lambda place: known.settled_traffic(at(*place), simulated=place in asked))
+
+    def alike(one: _Place, other: _Place) -> bool:
+        if not _same_lines(conditions(one), conditions(other)):
+            return False
+        # simulations are asked last: none is of a place that nobody asks for
+        first, second = sorted((one, other), key=lambda place: place in asked)
+        return settled(first) is not None and _same_notes(settled(first), settled(second))
+
+    chosen = _representatives(list(asked), alike)
 
     def exact(active: int, parts: int) -> EcmAnswer:
-        return asked_at(active, fewest(parts))
+        place = active, fewest(parts)
+        if chosen[place] == place:
+            return asked_at(*place)
+        # what a condition needs is all that is told of it, for which no simulation is to be asked
+        traffic = conditions(place)
+        return replace(answer_at(*place), traffic=traffic) if traffic and traffic.conditions else asked_at(*place)
 
     def answer_at(active: int, parts: int) -> EcmAnswer:
         return asked_at(*chosen[active, fewest(parts)])

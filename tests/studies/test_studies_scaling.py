@@ -130,7 +130,10 @@ class Known:
     def answer(self, point, **_):
         return dataclasses.replace(self.single, prediction=self.prediction)
 
-    def settled_traffic(self, point, **_):
+    def conditions(self, _):
+        return self.single.traffic
+
+    def settled_traffic(self, _, **__):
         return self.single.traffic
 
 

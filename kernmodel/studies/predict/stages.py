@@ -121,7 +121,8 @@ class Stages:
         self._methods: Memo[TrafficMethod] = Memo(_FEW)
         self._sizes: Memo[tuple[dict[str, int], dict[str, int]]] = Memo(_MANY)
         self._traffics: Memo[Traffic] = Memo(_MANY)
-        self._clear: Memo[Traffic | None] = Memo(_MANY)
+        self._symbolic: Memo[Traffic | None] = Memo(_MANY)
+        self._clear: Memo[bool] = Memo(_MANY)
         self._codes: Memo[Code] = Memo(_FEW)
         self._listings: Memo[CompiledListing] = Memo(_LARGE)
         self._origins: Memo[tuple[Origin, ...]] = Memo(_FEW)
@@ -177,9 +178,18 @@ class Stages:
             raise
         return self._answer(self._case(point, place, machine), code, scaling_cores, shared=at, bounded=bounded)
 
+    def conditions(self, point: Point) -> Traffic | None:
+        """The traffic of a point by layer conditions, whatever speaks against them; None where they do not apply.
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        part, _, stores = self._asked(point)
+        return self._by_conditions(part, stores, point.kernel.cores)
+
     def settled_traffic(self, point: Point, *, simulated: bool) -> Traffic | None:
-        """The traffic of a point by layer conditions where no simulation has a part in it
-        (`TrafficMethod.unsimulated`), or one agrees with them; else None.
+        """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`), or one agrees with it; else
+        None.
 
         Args:
             simulated: whether a simulation is asked.
@@ -187,16 +197,21 @@ class Stages:
         Raises:
             KernmodelError: any stage's error about its input.
         """
-        machine = self._checked_machine(point, ())
-        case, code, cores = self._case(point, point, machine), self.code(point, machine), point.kernel.cores
-        stores, _ = _stores_of(code.loop, case.method)
-        part, _ = self._of_core(case, stores, cores, point.kernel.parts or cores)
+        part, code, stores = self._asked(point)
+        cores = point.kernel.cores
         known = self._unsimulated(part, stores, cores)
         if known is not None or not simulated:
             return known
         found = self._placed_traffic(part, stores, cores, lanes_of(code.loop, part.method.nest))
         agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
         return found if agrees else None
+
+    def _asked(self, point: Point) -> tuple[_Case, Code, StoreMode]:
+        """The case of one core's part, and the code and stores of a point."""
+        machine, cores = self._checked_machine(point, ()), point.kernel.cores
+        case, code = self._case(point, point, machine), self.code(point, machine)
+        stores, _ = _stores_of(code.loop, case.method)
+        return self._of_core(case, stores, cores, point.kernel.parts or cores)[0], code, stores
 
     def check(self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None) -> None:
         """Raise what is wrong with a point apart from its code.
@@ -441,13 +456,24 @@ class Stages:
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
     def _unsimulated(self, case: _Case, stores: StoreMode, cores: int) -> Traffic | None:
-        """The same where no simulation has a part in it (`TrafficMethod.unsimulated`)."""
+        """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`)."""
+        known = self._by_conditions(case, stores, cores)
+        whole = case.whole or case
+        method, sizes = whole.method, whole.sizes
+        inside = known if whole is case else self._by_conditions(whole, stores, cores)
+        if inside is None:
+            return None
+        key = (whole.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+        return known if self._clear.get(key, lambda: method.is_undoubted(inside, sizes, cores, stores)) else None
+
+    def _by_conditions(self, case: _Case, stores: StoreMode, cores: int) -> Traffic | None:
+        """The same by layer conditions, whatever speaks against them (`TrafficMethod.by_conditions`)."""
         if case.whole is not None:
-            inside = self._unsimulated(case.whole, stores, cores)
+            inside = self._by_conditions(case.whole, stores, cores)
             return inside and self._with_ends(case, inside, stores, cores)
         method = case.method
         key = (case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
-        return self._clear.get(key, lambda: method.unsimulated(case.sizes, cores, stores))
+        return self._symbolic.get(key, lambda: method.by_conditions(case.sizes, cores, stores))
 
     def _with_ends(self, case: _Case, whole: Traffic, stores: StoreMode, cores: int, lanes: int = 0) -> Traffic:
         """The traffic of a nest with what lies at the ends of its parts; `lanes` are 0 where nothing is simulated."""

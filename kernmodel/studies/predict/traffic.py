@@ -220,28 +220,30 @@ class TrafficMethod:
     def _huge_pages(self) -> bool:
         return (self.request.pages or self.machine.pages) == "huge"
 
-    def unsimulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
-        """The same where no simulation has a part in it: nothing speaks against the layer conditions, or nothing but
-        that data are about as large as a cache that loses its lines little by little; else None."""
+    def by_conditions(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
+        """The same by layer conditions, whatever speaks against them; None where they do not apply."""
         if self.among is not None or self.request.simulation is not None or self.request.cache not in ("auto", "lc"):
             return None
+        try:
+            traffic = self._executed(self.symbolic(sizes, cores, stores), sizes)
+        except UnsupportedKernelError:
+            return None
+        return self.placed(traffic, sizes, cores, stores)
+
+    def is_undoubted(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
+        """Whether no simulation has a part in what `by_conditions` has found: nothing speaks against the layer
+        conditions, or nothing but that data are about as large as a cache that loses its lines little by little."""
         from kernmodel.traffic.comparison.evidence import doubted
         from kernmodel.traffic.gradual import is_mean
 
-        try:
-            alone, sized = self._alone(sizes, cores, stores), self._reuse(sizes, stores).nest
-        except UnsupportedKernelError:
-            return None
-        found = self._beside_neighbours(alone, alone, stores)
-        traffic = self._executed(found, sizes)
-        codes = doubted(alone, sized, self.machine) if self.request.cache == "auto" and alone.safety == 1 else ()
-        if not codes:
-            return self.placed(traffic, sizes, cores, stores)
-        if traffic is not alone or not _THRESHOLDS.issuperset(codes):
-            return None
+        if self.request.cache == "lc" or self.request.safety != 1:
+            return True
+        alone = self._alone(sizes, cores, stores)
+        codes = doubted(alone, self._reuse(sizes, stores).nest, self.machine)
+        if not codes or not is_mean(found) or not _THRESHOLDS.issuperset(codes):
+            return not codes
         # what a simulation says of them would not count
-        placed = self.placed(traffic, sizes, cores, stores)
-        return placed if is_mean(placed) else None
+        return self._executed(self._beside_neighbours(alone, alone, stores), sizes) is alone
 
     def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1) -> Traffic:
         """The traffic before what branches leave out."""
