@@ -12,7 +12,7 @@ from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.nest.sizes import sizes_of
-from kernmodel.traffic.comparison.evidence import decide
+from kernmodel.traffic.comparison.evidence import decide, evidence_of
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
@@ -211,7 +211,7 @@ def test_layer_conditions_that_stand_have_the_interval_too() -> None:
     nest = load_kernel("kernels/himeno.c")
     sizes = sizes_of(nest, {})
     sized = at_sizes(symbolic_nest(nest), sizes, CLX.line_bytes)
-    traffic = decide(layer_conditions(sized, CLX, sizes), sized, CLX)
+    traffic = decide(evidence_of(layer_conditions(sized, CLX, sizes), sized, CLX))
     loads = interval_of(traffic, "L1L2", "loads")
     assert traffic.method == SYMBOLIC
     assert (loads.low, traffic.path("L1L2").loads, loads.high) == pytest.approx((16, 16, 259.9), abs=0.1)

@@ -198,11 +198,11 @@ class Stages:
             KernmodelError: any stage's error about its input.
         """
         part, code, stores = self._asked(point)
-        cores = point.kernel.cores
-        known = self._unsimulated(part, stores, cores)
+        cores, lanes = point.kernel.cores, lanes_of(code.loop, part.method.nest)
+        known = self._unsimulated(part, stores, cores, lanes)
         if known is not None or not simulated:
             return known
-        found = self._placed_traffic(part, stores, cores, lanes_of(code.loop, part.method.nest))
+        found = self._placed_traffic(part, stores, cores, lanes)
         agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
         return found if agrees else None
 
@@ -445,7 +445,7 @@ class Stages:
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic:
         """The traffic of caches that lose their lines little by little (`TrafficMethod.placed`)."""
-        known = self._unsimulated(case, stores, cores)
+        known = self._unsimulated(case, stores, cores, lanes)
         if known is not None:
             return known
         if case.whole is not None:
@@ -455,7 +455,7 @@ class Stages:
         key = ("placed", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
-    def _unsimulated(self, case: _Case, stores: StoreMode, cores: int) -> Traffic | None:
+    def _unsimulated(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic | None:
         """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`)."""
         known = self._by_conditions(case, stores, cores)
         whole = case.whole or case
@@ -464,7 +464,7 @@ class Stages:
         if inside is None:
             return None
         key = (whole.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
-        return known if self._clear.get(key, lambda: method.is_undoubted(inside, sizes, cores, stores)) else None
+        return known if self._clear.get(key, lambda: method.is_undoubted(inside, sizes, cores, stores, lanes)) else None
 
     def _by_conditions(self, case: _Case, stores: StoreMode, cores: int) -> Traffic | None:
         """The same by layer conditions, whatever speaks against them (`TrafficMethod.by_conditions`)."""

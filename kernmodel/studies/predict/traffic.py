@@ -26,9 +26,11 @@ _FEW, _SOME = 4, 256
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.together import Together
+    from kernmodel.traffic.comparison.evidence import Evidence
     from kernmodel.traffic.conditions.layer_conditions import SizedReuse, Volumes
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import PathTraffic, Traffic
+    from kernmodel.traffic.simulation.working_set import WorkingSet
 
 _THRESHOLDS = frozenset({"threshold", "layout"})
 """Codes of doubts that data are about as large as a cache."""
@@ -44,8 +46,9 @@ class TrafficMethod:
     Attributes:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
-        needs: what that needs of caches.
-        conditions: its traffic by layer conditions, which is asked for again where a simulation decides about it.
+        touched: what it touches; needs: what its reuse needs of caches.
+        conditions: its traffic by layer conditions, which is asked for again where a simulation decides about it;
+            evidence: what speaks against them.
         parts: those of the nest that were asked for last; inner: its traffic where it stands for them, by layer
             conditions; simulated: what crosses the paths out of its inner caches, as far as that was asked for.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
@@ -58,10 +61,12 @@ class TrafficMethod:
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
     reuses: Memo[SizedReuse] = field(default_factory=lambda: Memo(_FEW))
+    touched: Memo[WorkingSet] = field(default_factory=lambda: Memo(_FEW))
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
     conditions: Memo[Traffic] = field(default_factory=lambda: Memo(_FEW))
+    evidence: Memo[Evidence] = field(default_factory=lambda: Memo(_FEW))
     simulated: Memo[tuple[PathTraffic, ...]] = field(default_factory=lambda: Memo(_SOME))
     part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
@@ -134,11 +139,10 @@ class TrafficMethod:
         """What each reuse needs, and the share of lines at the ends of loops."""
         from kernmodel.traffic.comparison.doubts import boundary_share
         from kernmodel.traffic.conditions.layer_conditions import needs_of
-        from kernmodel.traffic.simulation.working_set import working_set_of_streams
 
         def find() -> tuple[Volumes, float]:
             reuse = self._reuse(sizes, stores)
-            return needs_of(reuse), boundary_share(working_set_of_streams(reuse.nest), self.machine.line_bytes)
+            return needs_of(reuse), boundary_share(self._working_set(sizes, stores), self.machine.line_bytes)
 
         return self.needs.get((tuple(sizes.items()), self.machine.line_bytes, stores == "nt"), find)
 
@@ -230,16 +234,17 @@ class TrafficMethod:
             return None
         return self.placed(traffic, sizes, cores, stores)
 
-    def is_undoubted(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
+    def is_undoubted(
+        self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1
+    ) -> bool:
         """Whether no simulation has a part in what `by_conditions` has found: nothing speaks against the layer
         conditions, or nothing but that data are about as large as a cache that loses its lines little by little."""
-        from kernmodel.traffic.comparison.evidence import doubted
         from kernmodel.traffic.gradual import is_mean
 
         if self.request.cache == "lc" or self.request.safety != 1:
             return True
         alone = self._alone(sizes, cores, stores)
-        codes = doubted(alone, self._reuse(sizes, stores).nest, self.machine)
+        codes = self._evidence(alone, stores, lanes).codes
         if not codes or not is_mean(found) or not _THRESHOLDS.issuperset(codes):
             return not codes
         # what a simulation says of them would not count
@@ -266,7 +271,6 @@ class TrafficMethod:
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
             symbolic = self._alone(sizes, cores, stores)
-            sized = self._reuse(sizes, stores).nest
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, lanes, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
@@ -275,8 +279,25 @@ class TrafficMethod:
         from kernmodel.traffic.comparison.evidence import decide
 
         same = tuple(sizes.items()), stores
-        known = decide(symbolic, sized, self.machine, lanes, lambda key, make: self.simulated.get((same, key), make))
+        evidence = self._evidence(symbolic, stores, lanes)
+        known = decide(evidence, lambda key, make: self.simulated.get((same, key), make))
         return self._beside_neighbours(known, symbolic, stores)
+
+    def _evidence(self, symbolic: Traffic, stores: StoreMode, lanes: int) -> Evidence:
+        """What speaks against layer conditions, before anything is simulated."""
+        from kernmodel.traffic.comparison.evidence import evidence_of
+
+        key = tuple(symbolic.sizes.items()), traffic_key(self.machine), symbolic.cores, stores, lanes
+        sized = self._reuse(symbolic.sizes, stores).nest
+        touched = self._working_set(symbolic.sizes, stores) if sized.streams else None
+        return self.evidence.get(key, lambda: evidence_of(symbolic, sized, self.machine, lanes, touched))
+
+    def _working_set(self, sizes: Mapping[str, int], stores: StoreMode) -> WorkingSet:
+        """What the nest touches, which all caches have in common."""
+        from kernmodel.traffic.simulation.working_set import working_set_of_streams
+
+        key = tuple(sizes.items()), self.machine.line_bytes, stores == "nt"
+        return self.touched.get(key, lambda: working_set_of_streams(self._reuse(sizes, stores).nest))
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.

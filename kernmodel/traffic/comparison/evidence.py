@@ -17,15 +17,15 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.comparison.agreement import differs, disagreements
 from kernmodel.traffic.comparison.doubts import Doubt, DoubtCode, doubts
-from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.hierarchy import hierarchy_of
-from kernmodel.traffic.simulation.layout_risks import judge_layouts
-from kernmodel.traffic.simulation.working_set import working_set_of_streams
+from kernmodel.traffic.simulation.layout_risks import LayoutJudgement, judge_layouts
+from kernmodel.traffic.simulation.working_set import WorkingSet, working_set_of_streams
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
+    from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.simulation.layout_intervals import Remember
     from kernmodel.traffic.simulation.steady_state import Effort
     from kernmodel.traffic.simulation.work import Work
@@ -38,43 +38,68 @@ _REFUTED = frozenset({"several-index-patterns"})
 """Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
 
 
-def decide(
-    symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1, remember: Remember | None = None
-) -> Traffic:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks against the layer conditions of a nest, before anything is simulated.
+
+    Attributes:
+        symbolic: the traffic by layer conditions.
+        sized, machine: what it is about.
+        hierarchy, options: of simulations that may be asked.
+        doubts: about the conditions; judged: whether the layout of the arrays decides.
+    """
+
+    symbolic: Traffic
+    sized: SizedNest
+    machine: Machine
+    hierarchy: Hierarchy
+    options: SimulationOptions
+    doubts: tuple[Doubt, ...]
+    judged: LayoutJudgement
+
+    @property
+    def codes(self) -> tuple[DoubtCode, ...]:
+        """Why `decide` would ask a simulation about the conditions, or about the layouts that arrays may have."""
+        found = tuple(doubt.code for doubt in self.doubts)
+        return (*found, "few-sets") if self.judged.others else found
+
+
+def evidence_of(
+    symbolic: Traffic, sized: SizedNest, machine: Machine, lanes: int = 1, working_set: WorkingSet | None = None
+) -> Evidence:
+    """What speaks against layer conditions.
+
+    Args:
+        symbolic: the traffic by layer conditions.
+        sized, machine: what it is about; working_set: of the same, None: it is found here.
+        lanes: iterations of which each access touches the elements at once (`SimulationOptions.lanes`).
+    """
+    options = SimulationOptions(lanes=lanes)
+    hierarchy = hierarchy_of(machine, symbolic.cores, options)
+    if not sized.streams:
+        return Evidence(symbolic, sized, machine, hierarchy, options, (), LayoutJudgement(options))
+    touched = working_set or working_set_of_streams(sized)
+    found, judged = doubts(symbolic, touched, hierarchy), judge_layouts(touched, hierarchy, options)
+    return Evidence(symbolic, sized, machine, hierarchy, options, found, judged)
+
+
+def decide(known: Evidence, remember: Remember | None = None) -> Traffic:
     """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
 
     Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
     Where the layout of the arrays decides, the numbers have intervals over the usual ones.
 
     Args:
-        symbolic: the traffic by layer conditions.
-        sized, machine: what it is about.
-        lanes: iterations of which each access touches the elements at once (`SimulationOptions.lanes`).
         remember: what was simulated of the same nest with the same sizes and stores (`layout_intervals.Remember`).
     """
-    options = SimulationOptions(lanes=lanes)
-    hierarchy = hierarchy_of(machine, symbolic.cores, options)
-    if not sized.streams:
-        return symbolic
-    working_set = working_set_of_streams(sized)
-    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy, options, remember)
-    standing = _standing(case, doubts(symbolic, working_set, hierarchy))
-    judged = judge_layouts(working_set, hierarchy, options)
-    if not judged.others:
+    machine, hierarchy = known.machine, known.hierarchy
+    case = _Case(known.symbolic, known.sized.prepared.nest, machine, hierarchy, known.options, remember)
+    standing = _standing(case, known.doubts)
+    if not known.judged.others:
         return standing
     from kernmodel.traffic.simulation.layout_intervals import at_once, with_layouts
 
-    return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend, remember or at_once)
-
-
-def doubted(symbolic: Traffic, sized: SizedNest, machine: Machine) -> tuple[DoubtCode, ...]:
-    """Why `decide` would ask a simulation about the layer conditions, or about the layouts that arrays may have."""
-    if not sized.streams:
-        return ()
-    options = SimulationOptions()
-    hierarchy, working_set = hierarchy_of(machine, symbolic.cores, options), working_set_of_streams(sized)
-    found = tuple(doubt.code for doubt in doubts(symbolic, working_set, hierarchy))
-    return (*found, "few-sets") if judge_layouts(working_set, hierarchy, options).others else found
+    return with_layouts(standing, case.work, known.judged, machine, hierarchy, case.spend, remember or at_once)
 
 
 @dataclass(frozen=True)
