@@ -12,9 +12,9 @@ from kernmodel.errors import Note
 from kernmodel.machine.cores import SPREAD, Spread, check_cores
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.division import (
+    CoreParts,
     divided,
     division_notes,
-    extent,
     scale_divided,
     spread_of,
     working_cores,
@@ -189,7 +189,8 @@ def scaling(
     nest, sizes = single.nest, single.sizes
     same: dict[Hashable, int] = {}
     # numbers of cores whose parts are the same share one answer
-    fewest = cache(lambda parts: same.setdefault(extent(nest, kernel.spread, sizes, parts), parts))
+    core_parts = CoreParts(nest, kernel.spread, sizes)
+    fewest = cache(lambda parts: same.setdefault(core_parts.extent(parts), parts))
     asked_at = cache(lambda active, parts: single if parts == 1 else known.answer(at(active, parts), bounded=False))
     spread, domain = spread_of(nest, kernel.spread), machine.topology.cores_per_numa_domain
     working = [working_cores(divided(nest, kernel.spread, sizes, count), count) for count in counts]

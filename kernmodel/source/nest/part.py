@@ -22,30 +22,44 @@ def part_of(nest: LoopNest, sizes: Mapping[str, int], threads: int, parallel: Pa
     Returns:
         None where the bounds of the divided loop depend on loops around it, so that no part stands for all.
     """
-    first, count = _chosen(nest, parallel)
-    chosen = nest.loops[first : first + count]
-    if not _stand_alone(nest, chosen):
-        return None
-    trips = [len(loop.values({})) for loop in numeric_loops(chosen, sizes)]
-    most = -(-prod(trips) // threads) if parallel is None else round(division(nest, parallel, sizes, threads).most)
-    shares: list[int] = []
-    for number, trip in enumerate(trips):
-        share = -(-most // max(1, prod(trips[number + 1 :])))
-        # with a single iteration of the innermost loop it would not be known what it moves
-        shares.append(min(trip, max(share, 2 if first + number == len(nest.loops) - 1 else 1)))
-        if shares[-1] > 1:
-            break
-    cut = list(zip(chosen, trips, shares, strict=False))
-    begin = _with_loops(nest, first, [_first(*each, threads) for each in cut])
-    inner = nest.loops[first + len(cut) :]
-    divided = {loop.variable for loop in chosen}
-    if not any(divided & loop.bounded_by for loop in inner):
-        return begin
-    end = _with_loops(nest, first, [_last(*each) for each in cut])
-    try:
-        return max(begin, end, key=lambda one: count_iterations(numeric_loops(one.loops, sizes)))
-    except TooManyValues:
-        return begin
+    return Parts(nest, sizes, parallel).of(threads)
+
+
+class Parts:
+    """The parts of a nest at given sizes, for any number of threads: see `part_of`."""
+
+    def __init__(self, nest: LoopNest, sizes: Mapping[str, int], parallel: Parallel | None) -> None:
+        self._nest, self._sizes, self._parallel = nest, sizes, parallel
+        self._first, count = _chosen(nest, parallel)
+        self._chosen = nest.loops[self._first : self._first + count]
+        divisible = _stand_alone(nest, self._chosen)
+        self._trips = [len(loop.values({})) for loop in numeric_loops(self._chosen, sizes)] if divisible else None
+
+    def of(self, threads: int) -> LoopNest | None:
+        """The nest of the thread with the most work."""
+        nest, sizes, first, trips = self._nest, self._sizes, self._first, self._trips
+        if trips is None:
+            return None
+        parallel = self._parallel
+        most = -(-prod(trips) // threads) if parallel is None else round(division(nest, parallel, sizes, threads).most)
+        shares: list[int] = []
+        for number, trip in enumerate(trips):
+            share = -(-most // max(1, prod(trips[number + 1 :])))
+            # with a single iteration of the innermost loop it would not be known what it moves
+            shares.append(min(trip, max(share, 2 if first + number == len(nest.loops) - 1 else 1)))
+            if shares[-1] > 1:
+                break
+        cut = list(zip(self._chosen, trips, shares, strict=False))
+        begin = _with_loops(nest, first, [_first(*each, threads) for each in cut])
+        inner = nest.loops[first + len(cut) :]
+        divided = {loop.variable for loop in self._chosen}
+        if not any(divided & loop.bounded_by for loop in inner):
+            return begin
+        end = _with_loops(nest, first, [_last(*each) for each in cut])
+        try:
+            return max(begin, end, key=lambda one: count_iterations(numeric_loops(one.loops, sizes)))
+        except TooManyValues:
+            return begin
 
 
 def is_divisible(nest: LoopNest, parallel: Parallel | None) -> bool:

@@ -20,7 +20,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
-from kernmodel.studies.predict.division import part_of_core
+from kernmodel.studies.predict.division import CoreParts
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Code, Stages
@@ -94,7 +94,7 @@ class Modeller:
         """What one of so many cores executes of the nest; all of it where no part stands for that."""
         if parts not in self._shares:
             nest, classic = self.before.nest, self._point.code.classic
-            part = None if classic else part_of_core(nest, self.spread, self.sizes, parts)
+            part = None if classic else CoreParts(nest, self.spread, self.sizes).of(parts)
             self._shares[parts] = part or nest
         return self._shares[parts]
 

@@ -50,25 +50,29 @@ def working_cores(made: Division | None, cores: int) -> int:
     return cores if made is None else max(1, cores - round(made.idle))
 
 
-def part_of_core(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], parts: int) -> LoopNest | None:
-    """What one of so many cores executes of the nest, the whole nest for one; None: that is not the same part at each
-    execution, or not known."""
-    from kernmodel.source.nest.part import part_of
+class CoreParts:
+    """What one of several cores executes of a nest at given sizes, for any number of cores."""
 
-    if parts == 1:
-        return nest
-    if spread_of(nest, spread).schedule == "dynamic":
-        return None
-    return part_of(nest, sizes, parts, parallel_at(nest, spread))
+    def __init__(self, nest: LoopNest, spread: Spread, sizes: Mapping[str, int]) -> None:
+        from kernmodel.source.nest.part import Parts
 
+        self._nest, self._sizes = nest, sizes
+        dynamic = spread_of(nest, spread).schedule == "dynamic"
+        self._parts = None if dynamic else Parts(nest, sizes, parallel_at(nest, spread))
 
-def extent(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], parts: int) -> Hashable:
-    """Which iterations one of so many cores executes: equal for numbers of cores whose parts are the same."""
-    part = part_of_core(nest, spread, sizes, parts)
-    if part is None or part is nest:
-        return part is None
-    cut = (loop for loop in part.loops if loop.variable in part.divided)
-    return tuple((loop.variable, loop.start.value(sizes), loop.stop.value(sizes)) for loop in cut)
+    def of(self, cores: int) -> LoopNest | None:
+        """The part, the whole nest for one core; None: that is not the same part at each execution, or not known."""
+        if cores == 1:
+            return self._nest
+        return None if self._parts is None else self._parts.of(cores)
+
+    def extent(self, cores: int) -> Hashable:
+        """Which iterations one of so many cores executes: equal for numbers of cores whose parts are the same."""
+        part, sizes = self.of(cores), self._sizes
+        if part is None or part is self._nest:
+            return part is None
+        cut = (loop for loop in part.loops if loop.variable in part.divided)
+        return tuple((loop.variable, loop.start.value(sizes), loop.stop.value(sizes)) for loop in cut)
 
 
 def scale_divided(

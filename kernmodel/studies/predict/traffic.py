@@ -13,7 +13,7 @@ from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
-from kernmodel.studies.predict.division import division_notes, parallel_at, part_of_core, whole_data
+from kernmodel.studies.predict.division import CoreParts, division_notes, parallel_at, whole_data
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
@@ -49,8 +49,9 @@ class TrafficMethod:
         touched: what it touches; needs: what its reuse needs of caches.
         conditions: its traffic by layer conditions, which is asked for again where a simulation decides about it;
             evidence: what speaks against them.
-        parts: those of the nest that were asked for last; inner: its traffic where it stands for them, by layer
-            conditions; simulated: what crosses the paths out of its inner caches, as far as that was asked for.
+        cuts: how it is divided at the sizes that were asked for last; parts: those that were asked for last;
+            inner: its traffic where it stands for them, by layer conditions;
+            simulated: what crosses the paths out of its inner caches, as far as that was asked for.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
         unblocked: the nest before it was blocked, None: it was not.
@@ -63,6 +64,7 @@ class TrafficMethod:
     reuses: Memo[SizedReuse] = field(default_factory=lambda: Memo(_FEW))
     touched: Memo[WorkingSet] = field(default_factory=lambda: Memo(_FEW))
     needs: Memo[tuple[Volumes, float]] = field(default_factory=lambda: Memo(_FEW))
+    cuts: Memo[CoreParts] = field(default_factory=lambda: Memo(_FEW))
     parts: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_SOME))
     inner: Memo[Traffic] = field(default_factory=lambda: Memo(_SOME))
     conditions: Memo[Traffic] = field(default_factory=lambda: Memo(_FEW))
@@ -115,7 +117,8 @@ class TrafficMethod:
     def _part(self, sizes: Mapping[str, int], parts: int, blocks: Mapping[str, int]) -> TrafficMethod | None:
         """The way to the traffic of a part of the nest, which does not depend on the machine; None: there is none."""
         whole = self.nest if self.unblocked is None else self.unblocked
-        part = part_of_core(whole, self.request.spread, sizes, parts)
+        key = tuple(sizes.items()), self.request.spread
+        part = self.cuts.get(key, lambda: CoreParts(whole, self.request.spread, sizes)).of(parts)
         if part is None or part is whole:
             return None
         if blocks:
