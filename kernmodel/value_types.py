@@ -182,10 +182,9 @@ def _late_initialiser(cls: type, fields: Fields) -> Callable[..., None]:
             if hasattr(self, "__post_init__"):
                 self.__post_init__()
             return
-        made = _initialiser(cls, fields)
-        for owner in type(self).__mro__:
-            if owner.__dict__.get("__init__") is initialise:
-                type.__setattr__(owner, "__init__", made)
+        owner = next((one for one in type(self).__mro__ if one.__dict__.get("__init__") is initialise), type(self))
+        made = _initialiser(cls, fields, owner)
+        type.__setattr__(owner, "__init__", made)
         made(self, *values, **named)
 
     return initialise
@@ -195,9 +194,13 @@ def _default(one: dataclasses.Field[Any]) -> Any:
     return one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
 
 
-def _initialiser(cls: type, fields: Fields) -> Callable[..., None]:
-    """The method `__init__`: fields as parameters, keyword-only ones last; then `__post_init__`."""
-    known: dict[str, Any] = {"_set": _set, "_not_given": dataclasses.MISSING}
+def _initialiser(cls: type, fields: Fields, slotted: type | None = None) -> Callable[..., None]:
+    """The method `__init__`: fields as parameters, keyword-only ones last; then `__post_init__`.
+
+    Args:
+        slotted: the class that was made of it, whose slots are filled directly, in three quarters of the time.
+    """
+    known: dict[str, Any] = {"_not_given": dataclasses.MISSING}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     lines = []
     for name, one in fields.items():
@@ -208,7 +211,8 @@ def _initialiser(cls: type, fields: Fields) -> Callable[..., None]:
             known[f"_make_{name}"], default = one.default_factory, "=_not_given"
             value = f"_make_{name}() if {name} is _not_given else {name}"
         parameters[bool(one.kw_only)].append(name + default)
-        lines.append(f"_set(self, {name!r}, {value})")
+        known[f"_set_{name}"] = getattr(slotted, name).__set__ if slotted else None
+        lines.append(f"_set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     by_name = ["*", *parameters[True]] if parameters[True] else []
