@@ -317,6 +317,23 @@ class Formula:
         return coefficients, Formula(rest)
 
 
+class LateFormula(Formula):
+    """A formula that is made when somebody looks at it: of most numbers nobody asks for the formula."""
+
+    __slots__ = ("_make",)
+    _make: Callable[[], Formula]
+
+    def __init__(self, make: Callable[[], Formula]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Terms:
+        if name != "terms":
+            raise AttributeError(name)
+        self.terms = self._make().terms
+        del self._make
+        return self.terms
+
+
 Linear = tuple[dict[str, Formula], Formula]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 
-from kernmodel.formulas.formula import counted
+from kernmodel.formulas.formula import Formula, LateFormula, counted
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.model import (
     QUANTITIES,
@@ -41,10 +42,14 @@ def with_ends(traffic: Traffic, part: Traffic, inside: Traffic, machine: Machine
 
 def _path(path: PathTraffic, part: PathTraffic, inside: PathTraffic, symbolic: bool) -> PathTraffic:
     loads, stores, clean = (getattr(path, name) + getattr(part, name) - getattr(inside, name) for name in QUANTITIES)
-    formulas = [counted(lines) for lines in (loads, stores, clean)]
+    formulas: list[Formula]
     if symbolic:
         names = [f"{name}_formula" for name in QUANTITIES]
-        formulas = [getattr(path, name) + getattr(part, name) - getattr(inside, name) for name in names]
+        formulas = [
+            LateFormula(partial(_moved, *(getattr(one, name) for one in (path, part, inside)))) for name in names
+        ]
+    else:
+        formulas = [counted(lines) for lines in (loads, stores, clean)]
     more = {name: getattr(part, name) - getattr(inside, name) for name in QUANTITIES}
     intervals = {
         name: known and replace(known, low=known.low + more[name], high=known.high + more[name])
@@ -52,6 +57,10 @@ def _path(path: PathTraffic, part: PathTraffic, inside: PathTraffic, symbolic: b
     }
     made = PathTraffic(path.path, loads, stores, clean, formulas[0], formulas[1], formulas[2])
     return replace(made, write_allocates=path.write_allocates, intervals=intervals)
+
+
+def _moved(path: Formula, part: Formula, inside: Formula) -> Formula:
+    return path + part - inside
 
 
 def _row(row: AccessTraffic, part: AccessTraffic, inside: AccessTraffic) -> AccessTraffic:

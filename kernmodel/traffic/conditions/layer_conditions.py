@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.formulas.formula import LateFormula
 from kernmodel.machine.cores import check_caches, check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import LoopNest
@@ -405,7 +406,7 @@ def _counts(streams: StreamMisses, dropped: Sequence[Rate], unit: Fraction, *, a
 
 def _lines(rates: Sequence[Rate], unit: Fraction) -> Lines:
     """The sum of rates per unit of work."""
-    return Lines(_per_unit(rates, unit), formula_of_sum(rates).scaled(unit))
+    return Lines(_per_unit(rates, unit), LateFormula(lambda: formula_of_sum(rates).scaled(unit)))
 
 
 def _per_unit(rates: Iterable[Rate], unit: Fraction) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from kernmodel.errors import Note
-from kernmodel.formulas.formula import ZERO, Formula
+from kernmodel.formulas.formula import ZERO, Formula, LateFormula
 from kernmodel.formulas.terms import Number
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
@@ -37,7 +37,7 @@ class Lines:
     formula: Formula
 
     def __sub__(self, other: Lines) -> Lines:
-        return Lines(self.number - other.number, self.formula - other.formula)
+        return Lines(self.number - other.number, LateFormula(lambda: self.formula - other.formula))
 
 
 @dataclass(frozen=True, slots=True)
