@@ -15,6 +15,7 @@ from kernmodel.formulas.division import common_divisor, divided, exact_quotient,
 from kernmodel.formulas.formula import (
     ONE,
     Formula,
+    LateFormula,
     at_least,
     counted,
     floored,
@@ -195,3 +196,18 @@ def test_division_by_zero_is_refused() -> None:
         divided(N, N - N, whole=True)
     with pytest.raises(ZeroDivisionError):
         N / (N - N)
+
+
+def test_a_late_formula_is_made_once_when_it_is_looked_at():
+    made = []
+
+    def make():
+        made.append(1)
+        return size("N") + 1
+
+    late = LateFormula(make)
+    assert not made
+    assert late + 1 == size("N") + 2
+    assert (str(late), hash(late)) == ("N + 1", hash(size("N") + 1))
+    assert pickle.loads(pickle.dumps(LateFormula(make))) == late
+    assert len(made) == 2
