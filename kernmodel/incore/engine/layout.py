@@ -85,8 +85,9 @@ class Core(NamedTuple):
             those the one with the fewest, by what dispatch knows where they have queues. What starts there and takes
             longer keeps its port alone. accesses_together: whether nothing is dispatched in a cycle in which accesses
             alone would overfill a scheduler. loads_in_a_row: cycles in a row that dispatch the most µops of the first
-            of `load_ports`, after which each dispatches one fewer until its slots hold just so many; where it is not 0, two of a cycle take these ports in order,
-            and a third one that with the fewest entries as dispatch sees them.
+            of `load_ports`, after which each dispatches one fewer until its slots hold just so many; where it is not 0,
+            two of a cycle take these ports in order, and a third one that with the fewest entries as dispatch sees
+            them.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
