@@ -65,6 +65,7 @@ _WAITING = 14
 """Operations of a queue that can wait."""
 _STARTS = ("MMFFFFb:30", "MMMFFFFFFFb:20")
 _SLOTS = (
+    *("mov r15, r14\nnop", "nop\nnop", "nop dword ptr [rax]"),
     *("mov [rsi+rax], r10d", "mov [rsi], r10d", "test [rsi+rax], r10d", "add [rsi], r10d", "setc [rsi]"),
     *("lea r9d, [r10+r11+5]", "vptest xmm2, xmm3", "vcvtpd2ps xmm2, ymm3", "movzx r9d, word ptr [rsi+rax]"),
 )
@@ -129,7 +130,8 @@ def slots(harness: Harness) -> None:
         for moves in (3, 4, 8, 9):
             code = bytes(x86.assembled("\n".join([text, *["mov r15, r14"] * moves])))
             told.append(measure_block(harness, code, notion="unrolled", effort=_EFFORT).cycles.value)
-        print(f"{text:32} {' '.join(f'{own:5.2f}' for own in told)}", flush=True)
+        shown = text.replace("\n", "; ")
+        print(f"{shown:32} {' '.join(f'{own:5.2f}' for own in told)}", flush=True)
 
 
 def main() -> None:

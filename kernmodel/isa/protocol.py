@@ -444,6 +444,10 @@ class Isa(ABC):
         """Whether the instruction does nothing but store a general-purpose register or a constant."""
         return False
 
+    def is_nop(self, instruction: Instruction) -> bool:
+        """Whether the instruction does nothing at all."""
+        return False
+
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """Whether what it reads without naming it is an operand, even where that register forms its address too."""
         return False

@@ -17,9 +17,9 @@ from kernmodel.incore.tables.table import DATA
 _F, _M, _S, _C, _MOVE = "4f8d0c1a", "c442aaf5cb", "c442a1f7ca", "4d0f42ca", "4d89f7"
 _LOAD, _STORE, _INDEXED, _CONSTANT, _FLAG = "4c8b0f", "4c895640", "4c891406", "48c7464005000000", "0f924640"
 _ADD, _OF_SUM = "4d01d5", "4f8d4c1500"
-_LETTERS = ("F", "M", "S", "C", ".", "L", "W", "X", "I", "Y", "A", "c")
+_LETTERS = ("F", "M", "S", "C", ".", "L", "W", "X", "I", "Y", "A", "c", "n")
 _CODE = dict(
-    zip(_LETTERS, (_F, _M, _S, _C, _MOVE, _LOAD, _STORE, _INDEXED, _CONSTANT, _FLAG, _ADD, _OF_SUM), strict=True)
+    zip(_LETTERS, (_F, _M, _S, _C, _MOVE, _LOAD, _STORE, _INDEXED, _CONSTANT, _FLAG, _ADD, _OF_SUM, "90"), strict=True)
 )
 """lea, pext, shlx, cmov, an eliminated move, a load, stores of a register, with an index, of a constant and of flags; a
 chain of additions and a lea of its value."""
@@ -67,6 +67,21 @@ def test_the_slots_of_an_instruction_are_dispatched_in_one_cycle(letters: str, m
     assert cycles(letters) == pytest.approx(measured, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("letters", "measured"),
+    [
+        (".n" * 8, 1.5),
+        ("n" * 16, 1.5),
+        ("n" * 12, 1.17),
+        (".nn" * 6, 2.16),
+        ("." * 8 + "nn", 2.0),
+        ("Xn" * 3 + "." * 6, 2.33),
+    ],
+)
+def test_a_nop_behind_another_instruction_takes_no_slot(letters: str, measured: float) -> None:
+    assert cycles(letters) == pytest.approx(measured, rel=0.01)
+
+
 def test_both_engines_fill_queues_alike() -> None:
     draw = Random(3)
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +89,7 @@ def test_both_engines_fill_queues_alike() -> None:
         compiled = Predictor(Core.open("ZEN4", settings), settings)
         patch.setattr(analysers, "knows", lambda model: False)
         python = Predictor(Core.open("ZEN4", settings), settings)
-        for letters in ("MMFFFF", "MFFFF", *("".join(draw.choices("MMFFSCLXIY.", k=8)) for _ in range(6))):
+        for letters in ("MMFFFF", "MFFFF", *("".join(draw.choices("MMFFSCLXIY.n", k=8)) for _ in range(6))):
             own = compiled.predict(loop(letters), "loop", 0)
             assert own is not None
             assert own == python.predict(loop(letters), "loop", 0)

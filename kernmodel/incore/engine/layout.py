@@ -415,6 +415,7 @@ class Traits(NamedTuple):
         fusible: of a kind that macro-fuses; jumps_low, jumps_high: the jumps that it fuses with, by their numbers, as
             bits; fusing_flags: flags that a jump must read one of, to fuse with it.
         branch: whether it branches; jump: number of a conditional jump, -1 for others; flags: that such a jump reads.
+        nop: whether it does nothing and takes nothing behind an instruction that is not fused otherwise.
         moves_stack, reads_stack, writes_stack: what it does with rsp, as the front end sees it.
         bars_lsd: the LSD replays no loop with it. registers: slots of the template.
         measured: whether a measured throughput holds. wide: names 512-bit registers. adds: a floating-point addition.
@@ -440,6 +441,7 @@ class Traits(NamedTuple):
     branch: int = 0
     jump: int = -1
     flags: int = 0
+    nop: int = 0
     moves_stack: int = 0
     reads_stack: int = 0
     writes_stack: int = 0

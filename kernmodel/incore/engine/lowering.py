@@ -190,6 +190,7 @@ class Lowering:
             branch=instruction.branch is not None,
             jump=self._jump(instruction.mnemonic) if conditional else -1,
             flags=_flag_bits(instruction.flags_read) if conditional else 0,
+            nop=self.core.op_cache is not None and self.core.op_cache.fuses_nops and isa.is_nop(instruction),
             moves_stack=flow_moves,
             reads_stack=flow_reads,
             writes_stack=flow_writes,

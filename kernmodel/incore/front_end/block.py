@@ -43,6 +43,8 @@ def front_end_block(
         together = not fusion_line_bytes or (offset + unit.start) % fusion_line_bytes
         if together and number and _fuses(instructions[number - 1], instruction):
             units[-1] = _fused(units[-1], unit, instruction, branch_ends_group)
+        elif instruction.template.traits.nop and units and _takes_nop(units[-1]):
+            units[-1] = units[-1]._replace(end=unit.end, padded=True)
         elif instruction.template.traits.unit:
             units.append(unit)
     return FrontEndBlock(
@@ -70,6 +72,11 @@ def _unit(number: int, start: int, instruction: Lowered, branch_ends_group: bool
         bool(traits.branch),
         bool(traits.ends_group or (traits.branch and branch_ends_group)),
     )
+
+
+def _takes_nop(unit: Unit) -> bool:
+    """Whether a nop behind a unit takes nothing: the unit is not fused otherwise."""
+    return not (unit.fused or unit.branch or unit.padded)
 
 
 def _fuses(first: Lowered, jump: Lowered) -> bool:

@@ -46,7 +46,7 @@ class Unit(NamedTuple):
         fusible: an instruction of a kind that macro-fuses, whether or not it does here.
         branch: a branch, or a pair with one.
         ends_group: nothing behind it is decoded in the same cycle.
-        fused: whether it is a pair.
+        fused: whether it is a pair; padded: whether a nop behind it is a part of it.
     """
 
     number: int
@@ -61,6 +61,7 @@ class Unit(NamedTuple):
     branch: bool
     ends_group: bool
     fused: bool = False
+    padded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

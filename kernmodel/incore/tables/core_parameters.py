@@ -435,7 +435,8 @@ class OpCacheParameters:
             general-purpose registers ("indexed-store"), operations of such registers on indexed loads
             ("indexed-operation"), operations that store to where they loaded ("read-modify-write"), 512-bit stores
             ("wide-store").
-        fuses_memory: whether compares with a memory operand macro-fuse, if they have no immediate.
+        fuses_memory: whether compares with a memory operand macro-fuse, if they have no immediate; fuses_nops: whether
+            a nop takes nothing behind an instruction that is not fused otherwise.
     """
 
     issue_width: Annotated[int, _ISSUE]
@@ -449,6 +450,7 @@ class OpCacheParameters:
     code_line_bytes: Annotated[int | None, Figure("code line bytes", _BLOCK)] = None
     extra_slots: Annotated[tuple[str, ...], Figure("extra dispatch slots", Words(_EXTRA_SLOTS))] = ()
     fuses_memory: Annotated[bool, Figure("fusion with memory operands", _FLAG)] = True
+    fuses_nops: Annotated[bool, Figure("fusion of nops", _FLAG)] = False
 
     @property
     def fusible_last(self) -> bool:

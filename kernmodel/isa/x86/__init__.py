@@ -238,6 +238,9 @@ class X86(Isa):
     def only_stores(self, instruction: Instruction) -> bool:
         return instruction.mnemonic in _PLAIN_STORES and any(r.written for r in instruction.memory)
 
+    def is_nop(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic == "nop"
+
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""
         return instruction.mnemonic == "mulx"

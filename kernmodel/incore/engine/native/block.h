@@ -26,6 +26,7 @@ typedef struct { int32_t count; const Link *links; } Links;
 typedef struct {
     int32_t number, start, end, decoded, microcoded, slots, complex, simple, fusible, branch, ends_group;
     const InstructionUops *fused; /* the µops of a pair */
+    int32_t padded; /* whether a nop behind it is a part of it */
 } Unit;
 
 /* An edge of the dependency graph, between values. */

@@ -32,9 +32,9 @@ typedef struct {
 
 typedef struct {
     int32_t known, unit, decoded, microcoded, slots, complex, simple, ends_group, joined_slots, fusible, jumps_low,
-        jumps_high, fusing_flags, branch, jump, flags, moves_stack, reads_stack, writes_stack, bars_lsd, registers,
-        measured, wide, adds, hands_on, domain, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer,
-        copies;
+        jumps_high, fusing_flags, branch, jump, flags, nop, moves_stack, reads_stack, writes_stack, bars_lsd,
+        registers, measured, wide, adds, hands_on, domain, special, uses_stack, flow_moves, flow_reads, flow_writes,
+        pointer, copies;
 } Traits;
 
 typedef struct {
