@@ -250,6 +250,30 @@ RULED = (
         "c5f97ec8c5f97ec94901f04901f148ffc975eb",
         0.77,
     ),  # two vmovd beside two additions
+    (
+        "ZEN4",
+        "cycles as a whole",
+        "c442aaf5cbc442aaf5cb4f8d0c1a4f8d0c1a4f8d0c1a4f8d0c1a48ffc975e1",
+        0.75,
+    ),  # two pext and four lea
+    (
+        "ZEN4",
+        "behind late results",
+        "c442aaf5cbc442aaf5cbc442aaf5cb4f8d0c1a4f8d0c1a4f8d0c1a4f8d0c1a4f8d0c1a4f8d0c1a4f8d0c1a48ffc975d0",
+        1.00,
+    ),  # three pext and seven lea
+    (
+        "ZEN4",
+        "two a cycle",
+        "c442a1f7cac442a1f7cac442aaf5cbc442aaf5cbc442a1f7ca4f8d0c1ac442aaf5cb4d89f748ffc975d6",
+        2.00,
+    ),  # three pext, three shlx and a lea
+    (
+        "ZEN4",
+        "whole instructions",
+        "0f9246404d89f74d89f74d89f70f9246404d89f74d89f74d89f70f9246404d89f74d89f74d89f748ffc975d4",
+        0.33,
+    ),  # three setc to memory, each with three moves
     ("ZEN4", "fused pairs", "0f95c00f95c348ffc975f5", 1.00),  # two setne
     (
         "ZEN3",

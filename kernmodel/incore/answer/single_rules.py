@@ -75,6 +75,10 @@ def _vectors(own: Instruction, _: ModelledCore) -> bool:
     return own.vector_bytes > 0
 
 
+def _general(own: Instruction, core: ModelledCore) -> bool:
+    return not _vectors(own, core)
+
+
 def _computed_vectors(own: Instruction, core: ModelledCore) -> bool:
     return _vectors(own, core) and not _stores(own, core)
 
@@ -131,6 +135,14 @@ RULES = (
     ),
     SingleRule("banks", (("pipeline.memory.bank_bytes", 0),), _loads),
     SingleRule("one result", (("pipeline.by_port.one_result", ()),), _computed_vectors),
+    SingleRule("cycles as a whole", (("pipeline.by_port.operations_together", False),), _any),
+    SingleRule("behind late results", (("pipeline.by_port.result_port", ""),), _general),
+    SingleRule("two a cycle", (("pipeline.by_port.narrow", ()),), _general),
+    SingleRule(
+        "whole instructions",
+        (("pipeline.whole_instructions", False), ("op_cache.whole_instructions", False)),
+        _any,
+    ),
     SingleRule("results between registers", (("pipeline.result_paths", ()),), _between_registers),
     SingleRule("fused pairs", (("pipeline.fused_ports", ()),), _jumps),
     SingleRule("lines in the queue", (("pipeline.delivery.queued_lines", 0),), _any),

@@ -105,6 +105,7 @@ class PythonEngine:
             offset=how.offset,
             fusion_line_bytes=self._figures.fusion_line_bytes,
             branch_ends_group=bool(self._figures.branch_ends_group),
+            fuses_nops=notion == "loop",
         )
         graph = JoinedGraph(instructions, look.links, self._core.graph)
         cycle = maximum_cycle_ratio(len(graph.owners), graph.edges)

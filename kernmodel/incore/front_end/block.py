@@ -16,6 +16,7 @@ def front_end_block(
     offset: int = 0,
     fusion_line_bytes: int = 0,
     branch_ends_group: bool = True,
+    fuses_nops: bool = False,
 ) -> FrontEndBlock:
     """What the front end of a core sees of a block.
 
@@ -26,6 +27,7 @@ def front_end_block(
         fusion_line_bytes: no pair macro-fuses whose jump starts at a multiple of this address: its instructions then
             come in different fetches (uiCA, ICS 2022; the pairs themselves are uops.info's). 0 for no such limit.
         branch_ends_group: whether nothing is decoded behind a branch in the same cycle.
+        fuses_nops: whether nops that the core fuses are, as the op cache delivers them.
     """
     starts = places or [0, *accumulate(i.length for i in instructions[:-1])]
     length = starts[-1] + instructions[-1].length
@@ -43,7 +45,7 @@ def front_end_block(
         together = not fusion_line_bytes or (offset + unit.start) % fusion_line_bytes
         if together and number and _fuses(instructions[number - 1], instruction):
             units[-1] = _fused(units[-1], unit, instruction, branch_ends_group)
-        elif instruction.template.traits.nop and units and _takes_nop(units[-1]):
+        elif fuses_nops and instruction.template.traits.nop and units and _takes_nop(units[-1]):
             units[-1] = units[-1]._replace(end=unit.end, padded=True)
         elif instruction.template.traits.unit:
             units.append(unit)

@@ -436,7 +436,7 @@ class OpCacheParameters:
             ("indexed-operation"), operations that store to where they loaded ("read-modify-write"), 512-bit stores
             ("wide-store").
         fuses_memory: whether compares with a memory operand macro-fuse, if they have no immediate; fuses_nops: whether
-            a nop takes nothing behind an instruction that is not fused otherwise.
+            a nop of a loop takes nothing behind an instruction that is not fused otherwise.
     """
 
     issue_width: Annotated[int, _ISSUE]

@@ -69,7 +69,7 @@ static int fuses(const Block *b, int32_t jump)
     return first->jumps >> t->is.jump & 1 || first->is.fusing_flags & t->is.flags;
 }
 
-/* Whether a nop behind it takes nothing: it is not fused otherwise. */
+/* Whether a nop behind it takes nothing, in a loop: it is not fused otherwise. */
 static int takes_nop(const Unit *unit) { return !unit->fused && !unit->branch && !unit->padded; }
 
 static int make_units(Block *b)
@@ -90,7 +90,7 @@ static int make_units(Block *b)
             first->ends_group |= b->machine->figures.branch_ends_group;
             first->slots += b->known[n]->template->is.joined_slots;
             b->fused++;
-        } else if (b->known[n]->template->is.nop && b->unit_count && takes_nop(&b->units[b->unit_count - 1])) {
+        } else if (!b->unrolled && b->known[n]->template->is.nop && b->unit_count && takes_nop(&b->units[b->unit_count - 1])) {
             b->units[b->unit_count - 1].end = b->stops[n];
             b->units[b->unit_count - 1].padded = 1;
         } else {
