@@ -1,4 +1,4 @@
-"""µops made by hand or of code, simulated by either engine."""
+"""µops made by hand or of code, simulated by either engine, and predictors with either one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Literal, NamedTuple
 import pytest
 from facile import lowered
 
+from kernmodel.incore.answer.predictor import Predictor
+from kernmodel.incore.core import Core, Settings
 from kernmodel.incore.dependences.forwarding import links
-from kernmodel.incore.engine import compiled, layout
+from kernmodel.incore.engine import analyser, compiled, layout
 from kernmodel.incore.engine.analyser import Analyser, places_of
 from kernmodel.incore.engine.fetch import fetch_of
 from kernmodel.incore.engine.interface import Program
@@ -27,6 +29,14 @@ from kernmodel.incore.model import InstructionData
 from kernmodel.isa.model import Instruction, Notion
 
 Engine = Literal["compiled", "python"]
+
+
+def predictor(core: str, settings: Settings, engine: Engine) -> Predictor:
+    """A predictor with this engine, the compiled one where it was built."""
+    with pytest.MonkeyPatch.context() as patch:
+        if engine == "python":
+            patch.setattr(analyser, "knows", lambda model: False)
+        return Predictor(Core.open(core, settings), settings)
 
 
 class MicroOp(NamedTuple):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from parameter_files import with_figures
+from simulations import predictor
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.answer.batch import BlockQuery, answer_all
@@ -83,10 +84,7 @@ def predicted(code: bytes, core: str, notion: str, offset: int, memory: str, *, 
     key = (core, memory, engine)
     if key not in _OPENED:
         chosen = Settings(memory=memory)  # type: ignore[arg-type]
-        with pytest.MonkeyPatch.context() as patch:
-            if not engine:
-                patch.setattr(analysers, "knows", lambda model: False)
-            _OPENED[key] = Predictor(Core.open(core, chosen), chosen)
+        _OPENED[key] = predictor(core, chosen, "compiled" if engine else "python")
     return _OPENED[key].predict(code, notion, offset)  # type: ignore[arg-type]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import get_args
 
 import pytest
+from simulations import Engine, predictor
 
 from kernmodel.code.blocks import block_of_bytes
-from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core as OpenCore
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.incore.engine import analyser as analysers
 from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.engine.layout import PORTS, SCHEDULERS, Core
 from kernmodel.incore.engine.sides import Sides
@@ -167,13 +167,9 @@ _OPERATIONS = (
 @pytest.mark.skipif(library() is None, reason="the engine was not built")
 def test_both_engines_interleave_alike() -> None:
     draw = Random(5)
-    with pytest.MonkeyPatch.context() as patch:
-        settings = Settings()
-        compiled = Predictor(OpenCore.open("ZEN4", settings), settings)
-        patch.setattr(analysers, "knows", lambda model: False)
-        python = Predictor(OpenCore.open("ZEN4", settings), settings)
-        for _ in range(12):
-            code = "".join(draw.choices(_OPERATIONS, k=draw.randint(2, 9))) + "48ffc9757f"
-            own = compiled.predict(bytes.fromhex(code), "loop", 0)
-            assert own is not None
-            assert own == python.predict(bytes.fromhex(code), "loop", 0)
+    compiled, python = (predictor("ZEN4", Settings(), engine) for engine in get_args(Engine))
+    for _ in range(12):
+        code = "".join(draw.choices(_OPERATIONS, k=draw.randint(2, 9))) + "48ffc9757f"
+        own = compiled.predict(bytes.fromhex(code), "loop", 0)
+        assert own is not None
+        assert own == python.predict(bytes.fromhex(code), "loop", 0)

@@ -13,7 +13,7 @@ from traffic_reference import toy_machine
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest.part import part_of
+from kernmodel.source.nest.part import Parts
 from kernmodel.source.nest.tiling import tile, whole_blocks
 from kernmodel.traffic.conditions.layer_conditions import SizedReuse, layer_conditions, on_machines
 from kernmodel.traffic.conditions.streams import at_sizes
@@ -92,7 +92,7 @@ def test_rows_beyond_a_border_that_are_only_read_do_not_leave_modified() -> None
 def test_one_core_reads_two_planes_beyond_its_part(cores: int) -> None:
     """Planes stay in the cache as long as they are used, the part does not; ends of rows and planes are not counted."""
     sizes = {"N": 66, "M": 66, "L": 66}
-    part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
+    part = Parts(load_kernel("3d-7pt"), sizes, None).of(cores)
     model, simulated = misses(part, 66 * 66 * 8 * 6, sizes)
     assert model == pytest.approx(2 + 2 * cores / 64)
     assert model <= simulated <= model * (66 / 64) * (72 / 64)
@@ -100,7 +100,7 @@ def test_one_core_reads_two_planes_beyond_its_part(cores: int) -> None:
 
 def test_windows_inside_a_part_count_its_ends() -> None:
     sizes, machine = {"L": 402, "M": 400, "N": 400}, load_machine("bdw")
-    part = part_of(load_kernel("3d-7pt"), sizes, 20, None)
+    part = Parts(load_kernel("3d-7pt"), sizes, None).of(20)
     simulated = simulate(part, machine, sizes, spend=checking())
     assert not simulated.sampling.whole_sweep
     assert simulated.paths[-1].loads == pytest.approx(2 + 2 / 20, rel=0.01)
@@ -109,7 +109,7 @@ def test_windows_inside_a_part_count_its_ends() -> None:
 def test_windows_within_blocks_see_the_ends_of_a_part() -> None:
     """Planes of a part that are blocked in j pass by time and again: their ends are among what is counted."""
     sizes, machine = {"L": 146, "M": 400, "N": 400}, load_machine("bdw")
-    part = part_of(load_kernel("3d-7pt"), sizes, 9, None)
+    part = Parts(load_kernel("3d-7pt"), sizes, None).of(9)
     model = layer_conditions(tile(part, {"j": 40}), machine, sizes, cores=9).paths[-1].loads
     blocks = whole_blocks(part, {"j": 40})
     assert blocks is not None
@@ -152,7 +152,7 @@ def test_cores_find_the_rows_of_their_neighbours_in_a_shared_cache(cores: int, c
     machine = load_machine("bdw")
     caches = (*machine.levels[:2], replace(machine.levels[2], size_bytes=room, cores_sharing=domain))
     machine = replace(machine, levels=caches)
-    part = part_of(load_kernel("3d-7pt"), sizes, cores, None)
+    part = Parts(load_kernel("3d-7pt"), sizes, None).of(cores)
     sized = at_sizes(symbolic_nest(part), sizes, machine.line_bytes)
     reuse = SizedReuse(sized, machine.line_bytes, "regular")
     alone = layer_conditions(reuse, machine, sizes, cores=domain)

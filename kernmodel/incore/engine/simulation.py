@@ -12,7 +12,7 @@ ports wait for theirs in order, behind it. The run ends when the state of the pi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 from math import gcd
 from typing import Any
@@ -637,9 +637,7 @@ class Pipeline:
         core, counters, given = self.core, list(self.counters), 0
         with_operations = with_operations and not self.alone
         slots = islice(self._slots_of_cycle(), self.fitting if with_operations else None)
-        room = [own - taken for own, taken in zip(core.rooms, self.scheduled, strict=True)]
-        for queue in self.assigned if with_operations else ():
-            room[self.assigned_schedulers[queue]] -= 1
+        room = self._room_behind(self.fitting if with_operations else 0)
         for k in slots:
             for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
                 if not microop.ports & core.addressing:
@@ -671,27 +669,28 @@ class Pipeline:
         for ports in accesses[len(found) :]:
             found.append(min((port for port in self.ports if ports >> port & 1), key=lambda port: entries[port]))
             entries[found[-1]] += 1
+        room = self._room_behind(self.fitting)
         for port in found:
             counters[port] += 1
+            room[core.scheduler_of[port]] -= 1
             if counters[port] > core.rooms[core.scheduler_of[port]]:
                 return False
-        if not self._fits_with_operations(found):
+        if min(room) < 0:
             self.loads_in_a_row, self.by_counters = 0, True
             return self._cycle_fits(False)
         self.ordered = found
         self.loads_in_a_row = self.loads_in_a_row + 1 if loads == core.most_loads[0] else 0
         return True
 
-    def _fits_with_operations(self, found: Iterable[int]) -> bool:
-        """Whether schedulers have room for the accesses of these ports and the operations of this cycle."""
-        taken, ahead = list(self.scheduled), islice(self._slots_of_cycle(), self.fitting)
+    def _room_behind(self, slots: int) -> list[int]:
+        """The room left in each scheduler behind the operations of so many slots of this cycle."""
+        room = [own - taken for own, taken in zip(self.core.rooms, self.scheduled, strict=True)]
+        ahead = islice(self._slots_of_cycle(), slots)
         own = (m for k in ahead for m in self.microops[self.first_microop[k] : self.first_microop[k + 1]])
         operations = sum(self._is_assigned(microop.ports) for microop in own)
-        entering = [self.core.scheduler_of[port] for port in found]
-        entering += [self.assigned_schedulers[queue] for queue in islice(self.assigned, operations)]
-        for scheduler in entering:
-            taken[scheduler] += 1
-        return all(own <= room for own, room in zip(taken, self.core.rooms, strict=True))
+        for queue in islice(self.assigned, operations):
+            room[self.assigned_schedulers[queue]] -= 1
+        return room
 
     def _is_ordered(self, ports: int) -> bool:
         return not ports & ~self.vectors

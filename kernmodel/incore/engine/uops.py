@@ -700,6 +700,7 @@ class _Builder:
         count = min(max(1, count, ceil(len(numbers) / UOPS_OF_A_SLOT)), _MOST_UOPS)
         apart = tuple(n for n in numbers if self.uops[n].role == "compute")
         if count == 2 and not self.loads and self.stores and len(apart) == 1:
+            # a store whose index or constant goes through an ALU: that operation takes the first slot by itself
             self.slots = [apart, tuple(n for n in numbers if n not in apart)]
         elif len(numbers) <= UOPS_OF_A_SLOT:
             self.slots = [tuple(numbers), *[()] * (count - 1)]

@@ -310,9 +310,11 @@ def _check_ports(reading: FieldReader, figure: Figure, value: Any, ports: Sequen
 _CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
 _SPLITS = ("split 256-bit load", "split 512-bit load")
 _AMONG = (
+    ("port of a fifth operation", "ports assigned together"),
     ("ports of two operations per cycle", "ports assigned together"),
     ("port that waits for its result", "ports of one result per cycle"),
 )
+"""Figures that name ports, and those that name all ports that they may name."""
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
 _OF_EACH = (("scheduler ports", "scheduler entries", 7),)
 """Figures that give groups, those that give a number for each, and how many the simulation has room for."""
@@ -346,18 +348,16 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
     _check_interleaving(reading, values)
-    together, beside = values.get("ports assigned together") or (), values.get("port of a fifth operation")
+    together = values.get("ports assigned together") or ()
     if len(together) > QUEUES:
         what = f"are {len(together)}, more than {QUEUES}"
         reading.problem("figures.ports assigned together", what, f"write up to {QUEUES}")
-    if beside and beside not in together:
-        todo = "name one of them"
-        reading.problem("figures.port of a fifth operation", f"{beside} is not among ports assigned together", todo)
     for key, among in _AMONG:
         given = values.get(key) or ()
         for port in {given} if isinstance(given, str) else sorted(set(given)):
             if port not in (values.get(among) or ()):
-                reading.problem(f"figures.{key}", f"{port} is not among {among}", "name ports of these")
+                todo = "name one of them" if isinstance(given, str) else "name ports of these"
+                reading.problem(f"figures.{key}", f"{port} is not among {among}", todo)
     for key in ("paths of third vectors", "paths of results"):
         for pair in values.get(key) or ():
             if len(set(pair)) != 2 or len(pair) != 2:

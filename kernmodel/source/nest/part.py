@@ -13,20 +13,12 @@ from kernmodel.source.nest.dependence import dependences
 from kernmodel.source.nest.division import division
 
 
-def part_of(nest: LoopNest, sizes: Mapping[str, int], threads: int, parallel: Parallel | None) -> LoopNest | None:
-    """The nest of the thread with the most work, as one block of iterations of the divided loop.
+class Parts:
+    """The parts of a nest at given sizes that one of any number of threads executes.
 
     Args:
         parallel: how a pragma divides a loop, None: none does, then the loops of `divided_loops` are divided.
-
-    Returns:
-        None where the bounds of the divided loop depend on loops around it, so that no part stands for all.
     """
-    return Parts(nest, sizes, parallel).of(threads)
-
-
-class Parts:
-    """The parts of a nest at given sizes, for any number of threads: see `part_of`."""
 
     def __init__(self, nest: LoopNest, sizes: Mapping[str, int], parallel: Parallel | None) -> None:
         self._nest, self._sizes, self._parallel = nest, sizes, parallel
@@ -36,7 +28,11 @@ class Parts:
         self._trips = [len(loop.values({})) for loop in numeric_loops(self._chosen, sizes)] if divisible else None
 
     def of(self, threads: int) -> LoopNest | None:
-        """The nest of the thread with the most work."""
+        """The nest of the thread with the most work, as one block of iterations of the divided loop.
+
+        Returns:
+            None where the bounds of the divided loop depend on loops around it, so that no part stands for all.
+        """
         nest, sizes, first, trips = self._nest, self._sizes, self._first, self._trips
         if trips is None:
             return None

@@ -2,6 +2,14 @@
 
 #include "queues.h"
 
+/* Sets of queues are bits, and so are sets of these: bit k for the set whose queues are the bits of k. All of some sets,
+   with one of these queues added that it does not have: none if there is no such. */
+static uint32_t with_one_of(uint32_t sets, int32_t queues)
+{
+    return (queues & 1 ? (sets & 0x5555) << 1 : 0) | (queues & 2 ? (sets & 0x3333) << 2 : 0) |
+           (queues & 4 ? (sets & 0x0F0F) << 4 : 0) | (queues & 8 ? (sets & 0x00FF) << 8 : 0);
+}
+
 static int32_t entries_of(const int32_t *entries, int32_t set)
 {
     int32_t sum = 0;

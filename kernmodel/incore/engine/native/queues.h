@@ -11,14 +11,6 @@ enum { QUEUES = 4, MOST_TOGETHER = QUEUES + 2 };
 /* An operation: bits of the queues that it may go to; whether it is a branch with a unit of its own in one of them. */
 typedef struct { int32_t queues, branch; } Wanted;
 
-/* Sets of queues are bits, and so are sets of these: bit k for the set whose queues are the bits of k. All of some sets,
-   with one of these queues added that it does not have: none if there is no such. */
-static inline uint32_t with_one_of(uint32_t sets, int32_t queues)
-{
-    return (queues & 1 ? (sets & 0x5555) << 1 : 0) | (queues & 2 ? (sets & 0x3333) << 2 : 0) |
-           (queues & 4 ? (sets & 0x0F0F) << 4 : 0) | (queues & 8 ? (sets & 0x00FF) << 8 : 0);
-}
-
 /* Of some queues, or ports, the one with the fewest entries, the first of equals; 0 if there are none. */
 static inline int32_t least_of(const int32_t *entries, uint32_t those)
 {
@@ -30,12 +22,11 @@ static inline int32_t least_of(const int32_t *entries, uint32_t those)
     return least;
 }
 
-/* Different queues for so many operations of a cycle, which fit into one (`with_one_of` for each), by the entries that
-   each queue holds. */
+/* Different queues for so many operations of a cycle, which fit into one, by the entries that each queue holds. */
 void assign_apart(const int32_t *entries, const Wanted *wanted, int32_t count, int32_t *own);
 
-/* Whether so many operations fit into a cycle: 0 if they do not, APART if they do without a queue that gets two of
-   several, else BESIDE. `beside`, `narrow`: as in Core, the former 0 for none. */
+/* Whether so many operations fit into a cycle: 0 if they do not, APART_FROM_ONE_ANOTHER if they do without a queue
+   that gets two of several, else BESIDE. `beside`, `narrow`: as in Core, the former 0 for none. */
 enum { APART_FROM_ONE_ANOTHER = 1, BESIDE = 2 };
 int fit_together(const Wanted *wanted, int32_t count, int32_t beside, int32_t narrow);
 

@@ -1117,12 +1117,22 @@ static int32_t slots_delivered(const Sim *s)
     return slots < width ? slots : width;
 }
 
+/* Take from the room of schedulers what the operations of so many slots of this cycle need; 0 where one has too little. */
+static int take_operations(const Sim *s, int32_t slots, int32_t *room)
+{
+    const int32_t operations = s->ahead[s->issuing - s->slots].count[slots];
+    for (int32_t k = 0; k < operations; k++)
+        if (--room[s->scheduler_of_queue[s->assigned[k]]] < 0)
+            return 0;
+    return 1;
+}
+
 /* Whether what a cycle dispatches finds room where it accesses memory, and, where these wait for it together, with its
    operations: it waits as a whole where it would overfill a scheduler. */
 static int cycle_fits(const Sim *s, int with_operations)
 {
     const Core *c = s->core;
-    int32_t counters[PORTS], room[SCHEDULERS], slots = slots_delivered(s), operations = 0, k = 0, q = 0;
+    int32_t counters[PORTS], room[SCHEDULERS], slots = slots_delivered(s), k = 0, q = 0;
     const Ahead *own = &s->ahead[s->issuing - s->slots];
     while (k < s->addressings && s->counters[s->addressing[k]] <= s->near[k])
         k++;
@@ -1137,11 +1147,9 @@ static int cycle_fits(const Sim *s, int with_operations)
     memcpy(room, q < s->queues ? s->room : c->rooms, sizeof room);
     if (q < s->queues) {
         slots = s->fitting < slots ? s->fitting : slots;
-        operations = own->count[slots];
-    }
-    for (int32_t n = 0; n < operations; n++)
-        if (--room[s->scheduler_of_queue[s->assigned[n]]] < 0)
+        if (!take_operations(s, slots, room))
             return 0;
+    }
     uint32_t given = 0;
     for (const Later *access = own->accesses; access < own->accesses_end && access->slot < slots; access++) {
         const int32_t port = port_of_access(s, access->ports, given, counters);
@@ -1208,11 +1216,7 @@ static int ordered_fit(const Sim *s, int32_t count)
     for (int32_t k = 0; k < count; k++)
         if (--room[s->scheduler_of[s->ordered[k]]] < 0)
             return 0;
-    const int32_t operations = s->queues ? s->ahead[s->issuing - s->slots].count[s->fitting] : 0;
-    for (int32_t k = 0; k < operations; k++)
-        if (--room[s->scheduler_of_queue[s->assigned[k]]] < 0)
-            return 0;
-    return 1;
+    return !s->queues || take_operations(s, s->fitting, room);
 }
 
 /* Give the accesses of this cycle their ports where two or more are loads of vectors: as many as there are such ports take
