@@ -82,9 +82,9 @@ def lowered(
     memo = Memo("x86-64")
     found = []
     for instruction, template in zip(instructions, analyser.lower(instructions, rows).templates, strict=True):
-        length, opcode, prefixed, wide = layout_of(instruction.length, instruction.encoding)
+        length, opcode, prefixed, wide, *constants = layout_of(instruction.length, instruction.encoding)
         resources = {name: memo.number(name) for name in template.registers}
-        found.append(Lowered(template, resources, length, opcode, bool(prefixed), bool(wide)))
+        found.append(Lowered(template, resources, length, opcode, bool(prefixed), bool(wide), *constants))
     return tuple(found)
 
 

@@ -274,6 +274,7 @@ RULED = (
         "0f9246404d89f74d89f74d89f70f9246404d89f74d89f74d89f70f9246404d89f74d89f74d89f748ffc975d4",
         0.33,
     ),  # three setc to memory, each with three moves
+    ("ZEN4", "constants", "837e0805837e0805837e080548ffc975ef", 0.33),  # three cmp of memory and an immediate
     ("ZEN4", "fused pairs", "0f95c00f95c348ffc975f5", 1.00),  # two setne
     (
         "ZEN3",

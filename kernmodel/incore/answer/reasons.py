@@ -139,6 +139,8 @@ def _decode(facts: BlockFacts) -> Reason:
 def _dsb(facts: BlockFacts) -> Reason:
     seen, cycles, core = facts.front or NOTHING, facts.components[parts.DSB], facts.op_cache
     if core is not None and cycles > -(-seen.decoded // (core.op_cache_width or seen.decoded)):
+        if cycles > seen.code_lines > 0:
+            return Reason(Why.CONSTANTS, cycles, {"entries": seen.decoded, "constants": seen.constants})
         return Reason(Why.CODE_LINES, cycles, {"lines": round(cycles), "bytes": seen.length})
     return Reason(Why.UOP_CACHE if core is None else Why.OP_CACHE, cycles, {"entries": seen.decoded})
 
@@ -155,6 +157,9 @@ def _issue(facts: BlockFacts) -> Reason:
     figures: dict[str, float] = {"uops": seen.slots, "width": width, "synchronisations": seen.synchronisations}
     if facts.op_cache is None and cycles > seen.entries / width:
         return Reason(Why.ISSUE_GROUPS, cycles, figures)
+    most = facts.op_cache and facts.op_cache.constants_dispatched
+    if most and cycles > seen.slots / width and cycles == seen.constants / most:
+        return Reason(Why.ISSUE_CONSTANTS, cycles, {**figures, "constants": seen.constants, "most": most})
     if facts.op_cache is not None and cycles > seen.slots / width:
         return Reason(Why.ISSUE_INSTRUCTIONS, cycles, {**figures, "instructions": round(seen.units / cycles)})
     return Reason(Why.ISSUE, cycles, figures)

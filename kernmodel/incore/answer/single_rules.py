@@ -101,6 +101,10 @@ def _between_registers(own: Instruction, core: ModelledCore) -> bool:
     return _vectors(own, core) and any(operand.kind in ("r32", "r64") for operand in own.operands)
 
 
+def _constants(own: Instruction, _: ModelledCore) -> bool:
+    return own.encoding.displacement_bytes > 0 or own.encoding.immediate_bytes > 0
+
+
 def _jumps(own: Instruction, _: ModelledCore) -> bool:
     return own.branch is not None
 
@@ -138,6 +142,16 @@ RULES = (
     SingleRule("cycles as a whole", (("pipeline.by_port.operations_together", False),), _any),
     SingleRule("behind late results", (("pipeline.by_port.result_port", ""),), _general),
     SingleRule("two a cycle", (("pipeline.by_port.narrow", ()),), _general),
+    SingleRule(
+        "constants",
+        (
+            ("pipeline.delivery.constants", ()),
+            ("pipeline.delivery.constants_dispatched", 0),
+            ("op_cache.constants", ()),
+            ("op_cache.constants_dispatched", None),
+        ),
+        _constants,
+    ),
     SingleRule(
         "whole instructions",
         (("pipeline.whole_instructions", False), ("op_cache.whole_instructions", False)),

@@ -38,6 +38,9 @@ WIDE_IMMEDIATE_BYTES = 8
 """Of x86's only immediates of more than 4 bytes (mov into 64-bit registers). Where the DSB keeps instructions, a place
 holds 4 bytes of immediates, so that these take two (Intel 64 and IA-32 Architectures Optimization Reference Manual, on
 the decoded instruction cache of Sandy Bridge)."""
+_CONSTANT_BYTES = 4
+"""That a constant has at most: AMD's op cache, too, keeps immediates and displacements of 8 bytes in two places of 4
+(Software Optimization Guide for AMD Family 17h Processors, 55723, op cache)."""
 
 LOADS, STORES, JUMPS, SPLITS, WIDE, FREE = (1 << bit for bit in range(6))
 """Traits of instructions: it loads; it stores; it may macro-fuse with the one before; its load may take longer across
@@ -373,11 +376,13 @@ def _key_of(instruction: Instruction) -> Hashable:
     )
 
 
-def layout_of(length: int, encoding: Encoding) -> tuple[int, int, int, int]:
+def layout_of(length: int, encoding: Encoding) -> tuple[int, int, int, int, int, int]:
     """Length of an instruction, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8
-    bytes."""
+    bytes, and its constants and long constants (`front_end.model.Unit`)."""
+    sizes = (encoding.displacement_bytes, encoding.immediate_bytes)
     wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
-    return length, encoding.opcode_offset, encoding.length_changing_prefix, wide
+    constants, short = sum(-(-size // _CONSTANT_BYTES) for size in sizes), sizes.count(1)
+    return length, encoding.opcode_offset, encoding.length_changing_prefix, wide, constants, constants - short
 
 
 def places_of(instructions: Sequence[Instruction]) -> Sequence[int]:

@@ -119,7 +119,7 @@ class CompiledEngine:
         Args:
             template: as `template` gave it.
             layout: its length, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8
-                bytes.
+                bytes, and its constants and long constants.
             resources: the number of each resource that its template names, 0 for the stack pointer; -1 for none.
         """
         self._new += (*template, *layout, *resources)
@@ -175,15 +175,15 @@ class CompiledEngine:
         self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
         core = Core.of(numbers)
         unit, microop = len(FetchUnit._fields), len(MicroOp._fields)
-        wait = len(Wait._fields)
-        sizes = (unit * core.units, 2 * core.entries, core.slots + 1, microop * (core.microops + 1), wait * core.waits)
-        parts = [array("i", bytes(4 * size)) for size in (*sizes, core.schedule)]
+        wait, entry = len(Wait._fields), len(Entry._fields)
+        sizes = (unit * core.units, entry * core.entries, core.slots + 1, microop * (core.microops + 1))
+        parts = [array("i", bytes(4 * size)) for size in (*sizes, wait * core.waits, core.schedule)]
         self._library.km_program(self._handle, _place(numbers), *(_place(part) for part in parts))
         units, entries, first_microop, microops, waits, schedule = parts
         return Program(
             core,
             _rows(FetchUnit, unit, units),
-            _rows(Entry, 2, entries),
+            _rows(Entry, entry, entries),
             tuple(first_microop),
             _rows(MicroOp, microop, microops),
             _rows(Wait, wait, waits),

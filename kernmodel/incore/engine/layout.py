@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 
+from kernmodel.incore.tables.core_parameters import DELIVERED
 from kernmodel.value_types import NamedTuple
 
 GROUPS = 4
@@ -50,6 +51,8 @@ COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", 
 
 _SIZES = {
     "alternating": GROUPS,
+    "constants_delivered": DELIVERED,
+    "long_delivered": DELIVERED,
     "interleaved": PORTS,
     "rooms": SCHEDULERS,
     "scheduler_of": PORTS,
@@ -104,6 +107,9 @@ class Core(NamedTuple):
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself;
             queued_lines: lines of which the queue then holds what is left, 0 for any number.
+        constants_delivered: with `LINES`, by the number of entries that a cycle delivers, how many constants may come
+            with them, long_delivered: how many long ones, all 0 for any number.
+        constants_dispatched: constants that are dispatched in a cycle, 0 for any number.
         redirect: with `line_fetch`, cycles from the execution of a mispredicted branch until units behind it come.
     """
 
@@ -175,6 +181,9 @@ class Core(NamedTuple):
     loads_in_a_row: int = 0
     line_fetch: int = 0
     queued_lines: int = 0
+    constants_delivered: tuple[int, ...] = (0,) * DELIVERED
+    long_delivered: tuple[int, ...] = (0,) * DELIVERED
+    constants_dispatched: int = 0
     redirect: int = 0
     units: int = 0
     entries: int = 0
@@ -326,7 +335,8 @@ class Totals(NamedTuple):
         units: instructions and fused pairs; complex_units: of them, those that need the complex decoder.
         decoded, slots: µops of all units in the DSB and at issue; entries: slots of all queue entries, 0 where no queue
             is modelled; synchronisations: µops of the stack engine; erratum: branches that the JCC erratum concerns.
-        length: bytes; prefixed: instructions with a length-changing prefix.
+        length: bytes; prefixed: instructions with a length-changing prefix; constants: of all units; code_lines: that
+            it touches, 0 where the op cache does not deliver by them.
         source: a place in `SOURCES`; copies: of a loop in the LSD; barred_from: first unit that the DSB cannot hold.
         fused: pairs that macro-fuse.
         cycle_length, cycle_passes, through_memory: edges and passes of the slowest cycle, and whether it leads there.
@@ -347,6 +357,8 @@ class Totals(NamedTuple):
     erratum: int
     length: int
     prefixed: int
+    constants: int
+    code_lines: int
     source: int
     copies: int
     barred_from: int
@@ -500,6 +512,7 @@ class FetchUnit(NamedTuple):
         block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place. With
             `line_fetch`, block and line are the lines of code of its first and its last byte.
         redirects: with `line_fetch`, it ends in a mispredicted branch.
+        constants, long_constants: as in `front_end.model.Unit`.
     """
 
     entries: int
@@ -512,14 +525,17 @@ class FetchUnit(NamedTuple):
     line: int
     wide: int
     redirects: int = 0
+    constants: int = 0
+    long_constants: int = 0
 
 
 class Entry(NamedTuple):
     """One entry of the instruction decode queue: its issue slots, and how many, with those of the entries behind it,
-    issue in the same cycle; 0 for any number."""
+    issue in the same cycle, 0 for any number; constants: as in `front_end.model.Unit`."""
 
     slots: int
     together: int
+    constants: int = 0
 
 
 class MicroOp(NamedTuple):
@@ -611,6 +627,7 @@ def header() -> str:
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
+    lines += [f"enum {{ DELIVERED = {DELIVERED} }};"]
     lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS}, TICKS = {TICKS} }};"]
     lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]

@@ -183,7 +183,8 @@ class _Linker:
             own = each + (number < more)
             rides = synchronised and number == 0
             whole = own if not self.core.whole_instructions else 0 if number else len(slots)
-            self.entries.append(Entry(own + rides, whole if whole > 1 and not rides else 0))
+            constants = 0 if number else unit.constants
+            self.entries.append(Entry(own + rides, whole if whole > 1 and not rides else 0, constants))
         self.unit_entries.append(count)
 
     def close(self, links: Sequence[Forwarding]) -> None:

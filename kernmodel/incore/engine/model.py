@@ -111,6 +111,9 @@ class Delivery:
         dsb_line_uops: places of a DSB line; dsb_block_lines: lines that the DSB has for one aligned block of code.
         taken_branches: taken branches per cycle of the fetch from the DSB.
         queued_lines: lines of code of which the queue holds what is left, 0 for any number.
+        constants, long_constants: by the number of µops that the op cache delivers in a cycle, the most constants of
+            theirs (`front_end.model.Unit`), none where any number may come.
+        constants_dispatched: that the renamer takes in a cycle, 0 for any number.
     """
 
     idq: int
@@ -129,6 +132,9 @@ class Delivery:
     dsb_block_lines: int = 0
     taken_branches: int = 1
     queued_lines: int = 0
+    constants: tuple[int, ...] = ()
+    long_constants: tuple[int, ...] = ()
+    constants_dispatched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from kernmodel.incore.engine.model import (
     Switches,
 )
 from kernmodel.incore.tables.core_parameters import (
+    DELIVERED,
     ForwardingParameters,
     FrontEndParameters,
     InterleavingParameters,
@@ -254,6 +255,8 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "store_scheduler": 0 if ample else pipeline.store_scheduler,
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         "bank_bytes": pipeline.memory.bank_bytes if switches.data_paths else 0,
+        "constants_delivered": _padded(pipeline.delivery.constants, DELIVERED),
+        "long_delivered": _padded(pipeline.delivery.long_constants, DELIVERED),
         "lines_in_turn": int(pipeline.memory.lines is not None and pipeline.memory.lines.in_turn),
         **_schedulers(pipeline, ample),
     }
@@ -324,9 +327,9 @@ def _borrowed(by_port: PortSchedulers, ports: Sequence[str]) -> tuple[int, ...]:
     return tuple([1 + ports.index(lent[port]) if port in lent else 0 for port in ports] + [0] * (PORTS - len(ports)))
 
 
-def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
-    """One for each group of ports that the engine knows."""
-    return (*numbers[:GROUPS], *[0] * (GROUPS - len(numbers)))
+def _padded(numbers: Sequence[int], size: int = GROUPS) -> tuple[int, ...]:
+    """One for each group of ports that the engine knows, or for each of so many."""
+    return (*numbers[:size], *[0] * (size - len(numbers)))
 
 
 def _lines(figures: LineParameters, *, halved: bool) -> Lines | None:
@@ -416,7 +419,14 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         reorder_buffer=figures.reorder_buffer,
         scheduler=sum(entries),
         dispatch_delay=1,
-        delivery=Delivery(idq=figures.queue or _AMPLE, decoders=front.decoders, queued_lines=figures.queue_lines or 0),
+        delivery=Delivery(
+            idq=figures.queue or _AMPLE,
+            decoders=front.decoders,
+            queued_lines=figures.queue_lines or 0,
+            constants=front.constants,
+            long_constants=front.long_constants,
+            constants_dispatched=front.constants_dispatched or 0,
+        ),
         memory=memory,
         by_port=schedulers,
         extra_slots=front.extra_slots,

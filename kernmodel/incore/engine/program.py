@@ -15,7 +15,7 @@ class Lowered(NamedTuple):
         template: what it does.
         resources: the number of each resource that the template names, 0 for the stack pointer; -1 for none.
         length, opcode: bytes, and the place of its nominal opcode in them; prefixed: whether it has a length-changing
-            prefix; wide: an immediate of 8 bytes.
+            prefix; wide: an immediate of 8 bytes; constants, long_constants: as in `front_end.model.Unit`.
     """
 
     template: Template
@@ -24,3 +24,5 @@ class Lowered(NamedTuple):
     opcode: int
     prefixed: bool
     wide: bool
+    constants: int = 0
+    long_constants: int = 0

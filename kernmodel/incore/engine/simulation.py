@@ -716,11 +716,14 @@ class Pipeline:
     def _slots_of_cycle(self) -> Iterator[int]:
         """The slots of the block that a cycle may dispatch: as many as are delivered, issued together and loaded at
         once."""
-        core, loads, slot = self.core, [0] * len(self.core.most_loads), 0
+        core, loads, slot, constants = self.core, [0] * len(self.core.most_loads), 0, 0
         k, taken = self.slots_issued % core.slots, self.slot_in_entry
         for issued in range(self.entries_issued, self.delivered):
-            slots, together = self.entries[issued % core.entries]
+            slots, together, own = self.entries[issued % core.entries]
+            constants += 0 if taken else own
             if together and slot and slot + together > core.issue_width >= together and not taken:
+                return
+            if slot and self._ends_with(constants):
                 return
             for _ in range(taken, slots):
                 more = self._with_loads(loads, k)
@@ -901,11 +904,11 @@ class Pipeline:
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
         self.accessed = 0
-        slot = taken = unlaminated = 0
+        slot = taken = unlaminated = constants = 0
         self.loads = [0] * len(core.most_loads)
         while slot < core.issue_width and self.entries_issued < self.delivered:
             executed, e = divmod(self.entries_issued, core.entries)
-            slots, together = self.entries[e]
+            slots, together, own = self.entries[e]
             ends = not e and not self.slot_in_entry and executed % core.copies == 0
             if slot and ends and self.source == "LSD" and core.group_boundary:
                 break
@@ -917,10 +920,19 @@ class Pipeline:
             ):
                 self.stalls[5] += 1
                 break
+            if not self.slot_in_entry:
+                constants += own
+                if slot and self._ends_with(constants):
+                    self.stalls[5] += 1
+                    break
             taken, unlaminated = taken + 1, unlaminated + bool(together)
             slot = self._issue_entry(executed, slots, slot)
             if slot < 0:
                 return
+
+    def _ends_with(self, constants: int) -> bool:
+        """Whether a cycle's dispatch ends before an entry with which it has so many constants."""
+        return 0 < self.core.constants_dispatched < constants
 
     def _issue_entry(self, executed: int, slots: int, slot: int) -> int:
         """Issue what is left of a queue entry, as far as it fits; the next free slot, -1 where schedulers lack room."""
@@ -993,7 +1005,7 @@ class Pipeline:
             return
         while room > 0:
             n = self.fetched % core.units
-            entries, decoded, _, _, _, _, own_block, own_line, wide, _ = self.units[n]
+            entries, decoded, _, _, _, _, own_block, own_line, wide, *_ = self.units[n]
             first = room == core.dsb_width
             if not self.unit_part:
                 if not n and not first and core.group_boundary and own_block == block:
@@ -1030,6 +1042,7 @@ class Pipeline:
         if queued + core.dsb_width > core.idq or self.stopped or self.now < self.resumed:
             return
         room, begun, self.spare = self.spare + core.dsb_width, False, 0
+        entries = constants = long = 0
         first = self.units[0].block
         self.opened = min(self.opened + 1, self.units[self.fetched % core.units].line - first + 2)
         while room > 0:
@@ -1040,8 +1053,12 @@ class Pipeline:
             if core.line_fetch & LINES and (unit.line - first >= self.opened or self._without_line(unit)):
                 self.spare = min(room, core.dsb_width) if core.queued_lines else 0
                 return
-            begun = True
             part = min(unit.entries - self.unit_part, room)
+            if not self.unit_part:
+                constants, long = constants + unit.constants, long + unit.long_constants
+                if begun and self._has_too_many_constants(entries + part, constants, long):
+                    return
+            begun, entries = True, entries + part
             self.delivered += part
             self.unit_part += part
             room -= part
@@ -1054,6 +1071,13 @@ class Pipeline:
             if unit.redirects:
                 self.stopped = True
                 return
+
+    def _has_too_many_constants(self, entries: int, constants: int, long: int) -> bool:
+        """Whether a cycle that delivers so many entries has more constants, or long ones, than go with them."""
+        core, last = self.core, min(entries, self.core.dsb_width) - 1
+        if not core.line_fetch & LINES or not core.constants_delivered[0]:
+            return False
+        return constants > core.constants_delivered[last] or long > core.long_delivered[last]
 
     def _without_line(self, unit: FetchUnit) -> bool:
         """Whether the queue has no room for the line of code of a unit: it holds what is left of a few, those of each

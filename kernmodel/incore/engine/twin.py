@@ -43,7 +43,13 @@ from kernmodel.incore.front_end.issue import entries_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
 from kernmodel.incore.front_end.model import FrontEndBlock
-from kernmodel.incore.front_end.op_cache import dispatch_bound, fetch_bound, op_cache_bound, op_cache_path
+from kernmodel.incore.front_end.op_cache import (
+    dispatch_bound,
+    fetch_bound,
+    op_cache_bound,
+    op_cache_path,
+    touched_lines,
+)
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
@@ -89,9 +95,9 @@ class PythonEngine:
     def instruction(self, template: tuple[int, int], layout: Sequence[int], resources: Sequence[int]) -> int:
         """Take an instruction; its number."""
         own = self._templates[template[0]]
-        length, opcode, prefixed, wide = layout
+        length, opcode, prefixed, wide, *constants = layout
         named = dict(zip(own.registers, resources, strict=True))
-        self._instructions.append(Lowered(own, named, length, opcode, bool(prefixed), bool(wide)))
+        self._instructions.append(Lowered(own, named, length, opcode, bool(prefixed), bool(wide), *constants))
         return len(self._instructions) - 1
 
     def block(self, look: Look, how: Request) -> Answer | None:
@@ -314,6 +320,10 @@ class PythonEngine:
         applied["pipeline"] = program.floor if mean else cycles
         return found
 
+    def _code_lines(self, length: int, offset: int) -> int:
+        line = self._core.op_cache and self._core.op_cache.code_line_bytes
+        return touched_lines(length, offset, line) if line else 0
+
     def _totals(
         self, instructions: Sequence[Lowered], linked: Linked | None, fetch: Fetch, notion: Notion, how: Request
     ) -> Totals:
@@ -337,6 +347,8 @@ class PythonEngine:
             erratum=len(erratum),
             length=block.length,
             prefixed=len(block.prefixed),
+            constants=sum(unit.constants for unit in units),
+            code_lines=self._code_lines(block.length, how.offset),
             source=SOURCES.index(source),
             copies=fetch.copies,
             barred_from=fetch.barred_from,

@@ -73,6 +73,8 @@ def _unit(number: int, start: int, instruction: Lowered, branch_ends_group: bool
         bool(traits.fusible),
         bool(traits.branch),
         bool(traits.ends_group or (traits.branch and branch_ends_group)),
+        constants=instruction.constants,
+        long_constants=instruction.long_constants,
     )
 
 
@@ -94,7 +96,15 @@ def _fused(first: Unit, jump: Unit, instruction: Lowered, branch_ends_group: boo
     """The unit of a macro-fused pair: it is decoded and issued as its first instruction, and branches."""
     slots = first.slots + instruction.template.traits.joined_slots
     ends_group = first.ends_group or branch_ends_group
-    return first._replace(end=jump.end, slots=slots, branch=True, ends_group=ends_group, fused=True)
+    return first._replace(
+        end=jump.end,
+        slots=slots,
+        branch=True,
+        ends_group=ends_group,
+        fused=True,
+        constants=first.constants + jump.constants,
+        long_constants=first.long_constants + jump.long_constants,
+    )
 
 
 def _synchronisations(instructions: Sequence[Lowered]) -> int:

@@ -34,7 +34,7 @@ def entries_bound(entries: Sequence[Entry], width: int, most: int, first: int, r
             earlier, full = begun[state]
             return (groups - full) / (passes - earlier)
         begun[state] = (passes, groups)
-        for slots, together in entries:
+        for slots, together, _ in entries:
             barred = unlaminated >= most or queued >= first
             if taken and together and (barred or taken + together > width >= together):
                 taken, queued, unlaminated, groups = 0, 0, 0, groups + 1

@@ -47,6 +47,8 @@ class Unit(NamedTuple):
         branch: a branch, or a pair with one.
         ends_group: nothing behind it is decoded in the same cycle.
         fused: whether it is a pair; padded: whether a nop behind it is a part of it.
+        constants: displacements, immediates and distances of jumps, one of 8 bytes taken as two, those of a nop behind
+            it not counted; long_constants: those of more than a byte.
     """
 
     number: int
@@ -62,6 +64,8 @@ class Unit(NamedTuple):
     ends_group: bool
     fused: bool = False
     padded: bool = False
+    constants: int = 0
+    long_constants: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,32 @@ def op_cache_bound(units: Sequence[Unit], core: OpCacheParameters, length: int, 
     """
     if core.op_cache_width is None:
         return None
-    entries, line = sum(unit.decoded for unit in units), core.code_line_bytes
+    line = core.code_line_bytes
     if line is None:
-        return entries / core.op_cache_width
-    lines = (offset + length - 1) // line - offset // line + 1
-    return float(max(lines, -(-entries // core.op_cache_width)))
+        return sum(unit.decoded for unit in units) / core.op_cache_width
+    lines = touched_lines(length, offset, line)
+    return float(max(lines, _deliveries(units, core.op_cache_width, core.constants, core.long_constants)))
+
+
+def touched_lines(length: int, offset: int, line: int) -> int:
+    """Aligned lines of so many bytes that `length` bytes from address `offset` on touch."""
+    return (offset + length - 1) // line - offset // line + 1
+
+
+def _deliveries(units: Sequence[Unit], width: int, most: Sequence[int], most_long: Sequence[int]) -> int:
+    """Cycles to deliver the units of a pass, in each as many macro-ops as go with their constants."""
+    if not most:
+        return -(-sum(unit.decoded for unit in units) // width)
+    cycles, entries, constants, long = 1, 0, 0, 0
+    for unit in units:
+        constants, long = constants + unit.constants, long + unit.long_constants
+        number = min(entries + unit.decoded, width) - 1
+        if entries and (entries == width or constants > most[number] or long > most_long[number]):
+            cycles, entries, constants, long = cycles + 1, 0, unit.constants, unit.long_constants
+        entries += unit.decoded
+        while entries > width:
+            cycles, entries, constants, long = cycles + 1, entries - width, 0, 0
+    return cycles
 
 
 def dispatch_bound(units: Sequence[Unit], core: OpCacheParameters) -> float:
@@ -56,5 +77,9 @@ def dispatch_bound(units: Sequence[Unit], core: OpCacheParameters) -> float:
     On Zen and Zen 2 the six macro-ops of a cycle come from at most five instructions, a fused pair taken as one (A. Fog
     measured it on the first, the project `perfect` on the second).
     """
-    slots = issue_bound(units, core)
-    return slots if core.issue_instructions is None else max(slots, len(units) / core.issue_instructions)
+    bounds = [issue_bound(units, core)]
+    if core.issue_instructions is not None:
+        bounds.append(len(units) / core.issue_instructions)
+    if core.constants_dispatched is not None:
+        bounds.append(sum(unit.constants for unit in units) / core.constants_dispatched)
+    return max(bounds)

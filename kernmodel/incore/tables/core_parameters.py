@@ -171,6 +171,8 @@ _RETIRE = Figure("retire width", _WIDTH)
 _ROB = Figure("ROB entries", _ENTRIES)
 QUEUES = 4
 """Schedulers that operations of a cycle are assigned to together, at most."""
+DELIVERED = 16
+"""Macro-ops that the op cache delivers in a cycle, at most, where their constants are told."""
 UOPS_OF_A_SLOT = 6
 """µops that are dispatched with one slot at most, where schedulers belong to ports: the simulation would wait for ever
 if one of these, or the queue before them, had fewer entries."""
@@ -431,6 +433,10 @@ class OpCacheParameters:
         code_line_bytes: size of the aligned lines of code of which the op cache delivers one per cycle, each pass of a
             loop for itself; None where nothing of that is known.
         whole_instructions: whether the slots of an instruction are dispatched in one cycle.
+        constants: of the macro-ops that the op cache delivers in a cycle, by their number, the most that there may be
+            of their displacements, immediates and distances of jumps, long_constants: of those longer than a byte; one
+            of 8 bytes counts as two. None where not known.
+        constants_dispatched: of all these, how many are dispatched in a cycle, None where not known.
         extra_slots: what takes one more slot at dispatch than its row says: stores of indexed addresses from
             general-purpose registers ("indexed-store"), operations of such registers on indexed loads
             ("indexed-operation"), operations that store to where they loaded ("read-modify-write"), 512-bit stores
@@ -448,6 +454,9 @@ class OpCacheParameters:
     issue_instructions: Annotated[int | None, Figure("issued instructions per cycle", _WIDTH)] = None
     whole_instructions: Annotated[bool, Figure("instructions dispatched whole", _FLAG)] = False
     code_line_bytes: Annotated[int | None, Figure("code line bytes", _BLOCK)] = None
+    constants: Annotated[tuple[int, ...], Figure("constants delivered", Counts())] = ()
+    long_constants: Annotated[tuple[int, ...], Figure("long constants delivered", Counts())] = ()
+    constants_dispatched: Annotated[int | None, Figure("constants dispatched per cycle", _WIDTH)] = None
     extra_slots: Annotated[tuple[str, ...], Figure("extra dispatch slots", Words(_EXTRA_SLOTS))] = ()
     fuses_memory: Annotated[bool, Figure("fusion with memory operands", _FLAG)] = True
     fuses_nops: Annotated[bool, Figure("fusion of nops", _FLAG)] = False

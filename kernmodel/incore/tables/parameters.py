@@ -24,6 +24,7 @@ import yaml
 from kernmodel import isa
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.tables.core_parameters import (
+    DELIVERED,
     FRONT_END_KIND,
     FRONT_ENDS,
     MECHANISMS,
@@ -325,6 +326,7 @@ _FILLED_AT_ONCE = (
     ("op queue entries", "issue width"),
 )
 """Buffers, and what enters or leaves them in a cycle."""
+_CONSTANTS = ("constants delivered", "long constants delivered")
 _WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
 
 
@@ -348,6 +350,7 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
     _check_interleaving(reading, values)
+    _check_constants(reading, values)
     together = values.get("ports assigned together") or ()
     if len(together) > QUEUES:
         what = f"are {len(together)}, more than {QUEUES}"
@@ -374,6 +377,23 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
             if (values.get(key) or 2 * widest) < 2 * widest:
                 what = f"{values[key]} hold less than two cycles of µops ({2 * widest})"
                 reading.problem(f"figures.{key}", what, "check it, and the widths")
+
+
+def _check_constants(reading: FieldReader, values: Values) -> None:
+    """Note what is wrong with the constants that the op cache delivers."""
+    width = values.get("op cache width") or 0
+    for key, other in (_CONSTANTS, _CONSTANTS[::-1]):
+        given = values.get(key) or ()
+        if given and not values.get(other):
+            reading.problem(f"figures.{other}", "is missing", f"give it with {key}")
+        if given and len(given) != width:
+            what = f"has {len(given)} numbers for an op cache width of {width}"
+            reading.problem(f"figures.{key}", what, "write one for each number of macro-ops")
+        elif len(given) > DELIVERED:
+            what = f"has {len(given)} numbers, more than {DELIVERED}"
+            reading.problem(f"figures.{key}", what, "leave it out")
+        elif list(given) != sorted(given, reverse=True):
+            reading.problem(f"figures.{key}", "grows", "more macro-ops go with no more constants")
 
 
 def _check_dispatch(reading: FieldReader, values: Values) -> None:

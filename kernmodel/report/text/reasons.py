@@ -40,6 +40,7 @@ _RULES = {
     "cycles as a whole": "dispatch waits until all operations of a cycle find room in their schedulers",
     "behind late results": "faster operations wait for a port's late results, and nothing starts there then ({of})",
     "two a cycle": "dispatch takes two operations a cycle of those that few ports execute ({of})",
+    "constants": "only so many immediates and displacements are delivered and dispatched in a cycle",
     "whole instructions": "all slots of an instruction are dispatched in one cycle",
     "results between registers": "{of} give their results over paths of other ports",
     "fused pairs": "the instruction that is fused with {of} can go to fewer ports than by itself",
@@ -179,6 +180,10 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
         f"the loop's {r.figures['bytes']} bytes lie in {count(r.figures['lines'], 'line')} of code, "
         f"of which the op cache delivers one a cycle: {_cycles(r)} per pass"
     ),
+    Why.CONSTANTS: lambda r: (
+        f"the op cache takes {_cycles(r)} per pass to deliver {count(r.figures['entries'], 'entry', 'entries')} "
+        f"with {count(r.figures['constants'], 'displacement or immediate', 'displacements and immediates')}"
+    ),
     Why.LOOP_BUFFER: lambda r: (
         f"the loop buffer takes {_cycles(r)} per pass to replay {r.figures['uops']} µops, "
         f"{count(r.figures['passes'], 'pass', 'passes')} a round"
@@ -186,6 +191,10 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.ISSUE: _issue,
     Why.ISSUE_GROUPS: lambda r: f"{_issue(r)}, as some go together or end a round of the loop buffer",
     Why.ISSUE_INSTRUCTIONS: lambda r: f"{_issue(r)}, as it takes {r.figures['instructions']} instructions a cycle",
+    Why.ISSUE_CONSTANTS: lambda r: (
+        f"{_issue(r)}, as they have {r.figures['constants']} displacements and immediates, of which it takes "
+        f"{r.figures['most']} a cycle"
+    ),
     Why.PORTS: _ports,
     Why.ONE_AT_A_TIME: lambda r: (
         f"{_listed(r.users)}: measured reciprocal throughput, one after the other, takes {_cycles(r)} per pass"

@@ -27,6 +27,7 @@ typedef struct {
     int32_t number, start, end, decoded, microcoded, slots, complex, simple, fusible, branch, ends_group;
     const InstructionUops *fused; /* the µops of a pair */
     int32_t padded; /* whether a nop behind it is a part of it */
+    int32_t constants, long_constants;
 } Unit;
 
 /* An edge of the dependency graph, between values. */
@@ -93,6 +94,9 @@ int32_t fetch_cycles(const Block *b, int32_t **cycles);
 
 /* Number of executions after which unrolled code stands at the same place in the fetched blocks. */
 int32_t executions(const Block *b);
+
+/* Aligned lines of code that the block touches; 0 where the op cache does not deliver by them. */
+int32_t code_lines(const Block *b);
 
 /* Whether the op cache delivers the block. */
 int is_cached(const Block *b);

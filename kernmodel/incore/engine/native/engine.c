@@ -136,10 +136,11 @@ EXPORT int32_t km_add_uops(Analyser *a, const int32_t *numbers, int64_t count, c
     return found ? append(&a->uops, found) : failure;
 }
 
-enum { LAYOUT = 6 };
+enum { LAYOUT = 8 };
 
 /* Take the first of several instructions: its template and its µops, its length, the place of its opcode, whether it has a
-   length-changing prefix or a wide immediate; then the resource in each slot. How many numbers that are. */
+   length-changing prefix or a wide immediate, its constants and long constants; then the resource in each slot. How many
+   numbers that are. */
 static int64_t add_instruction(Analyser *a, const int32_t *numbers, int64_t left)
 {
     if (left < LAYOUT)
@@ -159,7 +160,7 @@ static int64_t add_instruction(Analyser *a, const int32_t *numbers, int64_t left
     for (int64_t k = 0; k < count; k++)
         if ((own[k] = registers[k]) < -1 || own[k] > 1 << 12)
             return MALFORMED;
-    *known = (Known){t, p, own, length, opcode, numbers[4], numbers[5]};
+    *known = (Known){t, p, own, length, opcode, numbers[4], numbers[5], numbers[6], numbers[7]};
     const int32_t number = append(&a->known, known);
     return number < 0 ? number : LAYOUT + count;
 }
@@ -248,6 +249,7 @@ static void report(const Block *b, int64_t *numbers, double *cycles)
                 .erratum = b->erratum,
                 .length = b->length,
                 .prefixed = b->prefixes,
+                .code_lines = code_lines(b),
                 .source = b->core.source,
                 .copies = b->core.copies,
                 .barred_from = b->core.barred_from,
@@ -265,6 +267,7 @@ static void report(const Block *b, int64_t *numbers, double *cycles)
                 .simulated = b->simulated[3]};
     for (int32_t k = 0; k < b->unit_count; k++) {
         t.decoded += b->units[k].decoded;
+        t.constants += b->units[k].constants;
         t.slots += b->units[k].slots;
     }
     for (int32_t k = 0; k < b->core.entries; k++)

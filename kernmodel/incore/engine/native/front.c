@@ -56,7 +56,8 @@ static Unit unit_of(const Block *b, int32_t number)
     const Traits *is = &b->known[number]->template->is;
     const int32_t ends_group = is->ends_group || (is->branch && b->machine->figures.branch_ends_group);
     return (Unit){number,      b->starts[number], b->stops[number], is->decoded, is->microcoded, is->slots,
-                  is->complex, is->simple,        is->fusible,      is->branch,  ends_group,     NULL};
+                  is->complex, is->simple,        is->fusible,      is->branch,  ends_group,     NULL,
+                  .constants = b->known[number]->constants, .long_constants = b->known[number]->long_constants};
 }
 
 /* Pairs fuse unless the jump starts a line. */
@@ -89,6 +90,8 @@ static int make_units(Block *b)
             first->branch = 1;
             first->ends_group |= b->machine->figures.branch_ends_group;
             first->slots += b->known[n]->template->is.joined_slots;
+            first->constants += b->known[n]->constants;
+            first->long_constants += b->known[n]->long_constants;
             b->fused++;
         } else if (!b->unrolled && b->known[n]->template->is.nop && b->unit_count && takes_nop(&b->units[b->unit_count - 1])) {
             b->units[b->unit_count - 1].end = b->stops[n];
@@ -450,15 +453,46 @@ int is_cached(const Block *b)
     return !b->unrolled && decoded_microops(b->units, b->unit_count) <= b->machine->figures.op_cache_entries;
 }
 
+int32_t code_lines(const Block *b)
+{
+    const int32_t line = b->machine->figures.code_line_bytes;
+    return line ? (b->offset + b->length - 1) / line - b->offset / line + 1 : 0;
+}
+
+/* Cycles to deliver the units of a pass, in each as many macro-ops as go with their constants. */
+static int32_t deliveries(const Block *b)
+{
+    const Core *c = &b->machine->core;
+    const int32_t width = b->machine->figures.op_cache_width;
+    int32_t cycles = 1, entries = 0, constants = 0, long_constants = 0;
+    if (!c->constants_delivered[0])
+        return divided_up(decoded_microops(b->units, b->unit_count), width);
+    for (const Unit *unit = b->units; unit < b->units + b->unit_count; unit++) {
+        const int32_t all = entries + unit->decoded, number = (all < width ? all : width) - 1;
+        constants += unit->constants;
+        long_constants += unit->long_constants;
+        if (entries && (entries == width || constants > c->constants_delivered[number] || long_constants > c->long_delivered[number])) {
+            cycles++;
+            entries = 0;
+            constants = unit->constants;
+            long_constants = unit->long_constants;
+        }
+        for (entries += unit->decoded; entries > width; entries -= width) {
+            cycles++;
+            constants = long_constants = 0;
+        }
+    }
+    return cycles;
+}
+
 /* Where lines of code count, a pass takes whole cycles, one for each line that it touches. */
 static double delivered_by_op_cache(const Block *b)
 {
     const Figures *f = &b->machine->figures;
-    const int32_t entries = decoded_microops(b->units, b->unit_count), line = f->code_line_bytes;
-    if (!line)
-        return (double)entries / f->op_cache_width;
-    const int32_t lines = (b->offset + b->length - 1) / line - b->offset / line + 1;
-    const int32_t cycles = divided_up(entries, f->op_cache_width);
+    const int32_t lines = code_lines(b);
+    if (!lines)
+        return (double)decoded_microops(b->units, b->unit_count) / f->op_cache_width;
+    const int32_t cycles = deliveries(b);
     return lines > cycles ? lines : cycles;
 }
 
@@ -479,12 +513,18 @@ static void bound_delivery(Block *b, int applies, int from_cache)
 int bound_op_cache(Block *b)
 {
     const Figures *f = &b->machine->figures;
-    int64_t slots = 0;
-    for (int32_t k = 0; k < b->unit_count; k++)
+    const int32_t most = b->machine->core.constants_dispatched;
+    int64_t slots = 0, constants = 0;
+    for (int32_t k = 0; k < b->unit_count; k++) {
         slots += b->units[k].slots;
-    const double issue = (double)slots / f->issue_width;
-    const double taken = f->issue_instructions ? (double)b->unit_count / f->issue_instructions : 0.0;
-    apply(b, 1, PART_ISSUE, issue > taken ? issue : taken);
+        constants += b->units[k].constants;
+    }
+    double issue = (double)slots / f->issue_width;
+    if (f->issue_instructions && issue < (double)b->unit_count / f->issue_instructions)
+        issue = (double)b->unit_count / f->issue_instructions;
+    if (most && issue < (double)constants / most)
+        issue = (double)constants / most;
+    apply(b, 1, PART_ISSUE, issue);
     if (!f->simulated) {
         b->core.copies = 1;
         b->core.source = IDEAL;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
+enum { DELIVERED = 16 };
 enum { RELEASES = 32, RESULTS = 64, TICKS = 64 };
 enum { COMPUTED = 1, LOADED = 2 };
 enum { LOAD = 1, STORE = 2 };
@@ -26,8 +27,8 @@ typedef struct {
         addressing, queued, queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20],
         borrowed[20], one_store, loaded_third, straight_stores, straight_cycles, one_result, result_waits,
         result_passes, bank_bytes, lines_in_turn, accesses_together, loads_in_a_row, line_fetch, queued_lines,
-        redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes,
-        steady_cycles, floor_cycles, again_cycles;
+        constants_delivered[16], long_delivered[16], constants_dispatched, redirect, units, entries, slots, microops,
+        waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles, again_cycles;
 } Core;
 
 typedef struct {
@@ -46,11 +47,12 @@ typedef struct {
 } UopTraits;
 
 typedef struct {
-    int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide, redirects;
+    int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide, redirects, constants,
+        long_constants;
 } FetchUnit;
 
 typedef struct {
-    int32_t slots, together;
+    int32_t slots, together, constants;
 } Entry;
 
 typedef struct {
@@ -90,8 +92,8 @@ typedef struct {
 
 typedef struct {
     int64_t applies, idle, units, complex_units, decoded, slots, entries, synchronisations, erratum, length, prefixed,
-        source, copies, barred_from, fused, cycle_length, cycle_passes, through_memory, ports, divider, vertices,
-        edges, settled, period, passes, simulated;
+        constants, code_lines, source, copies, barred_from, fused, cycle_length, cycle_passes, through_memory, ports,
+        divider, vertices, edges, settled, period, passes, simulated;
 } Totals;
 
 #endif

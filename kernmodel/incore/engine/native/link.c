@@ -183,7 +183,7 @@ static void add_slots(Linker *l, int32_t place, int32_t first, const Instruction
     for (int32_t k = 0; k < count; k++) {
         const int32_t own = p->slots / count + (k < p->slots % count), rides = synchronised && !k;
         const int32_t whole = whole_at_once ? (k ? 0 : p->slots) : own;
-        l->b->entries[l->entries++] = (Entry){own + rides, whole > 1 && !rides ? whole : 0};
+        l->b->entries[l->entries++] = (Entry){own + rides, whole > 1 && !rides ? whole : 0, k ? 0 : unit->constants};
     }
     l->b->unit_entries[place] = count;
 }
@@ -698,7 +698,8 @@ int plan_op_cache_fetch(Block *b)
         const Unit *unit = &b->units[k];
         const int32_t first = line ? (b->offset + unit->start) / line : 0;
         const int32_t last = line ? (b->offset + unit->end - 1) / line : 0;
-        b->fetch[k] = (FetchUnit){b->unit_entries[k], b->unit_entries[k], 0, 0, 0, 0, first, last, 0};
+        b->fetch[k] = (FetchUnit){b->unit_entries[k], b->unit_entries[k], 0, 0, 0, 0, first, last, 0,
+                                  .constants = unit->constants, .long_constants = unit->long_constants};
     }
     b->core.units = b->core.barred_from = b->unit_count;
     b->core.copies = b->core.schedule = 1;

@@ -109,7 +109,7 @@ typedef struct { int32_t passing; int64_t cycle, first, before, stopped; } Waiti
 typedef struct {
     const Core *core;
     const FetchUnit *units;
-    int32_t unit_count;
+    int32_t unit_count, few_constants; /* whether constants can end the delivery of a cycle */
     const Entry *entries;
     const int32_t *schedule;
     Op *ops;
@@ -1076,12 +1076,12 @@ INLINE int adds_loads(const Sim *s, uint32_t *loads, uint32_t own)
 }
 
 /* The slots that a cycle may dispatch, one after the other: as many as are delivered, issued together and loaded at once. */
-typedef struct { const Slot *own; const Entry *entry; int64_t entries; int32_t left, taken; uint32_t loads; } Walk;
+typedef struct { const Slot *own; const Entry *entry; int64_t entries; int32_t left, taken; uint32_t loads; int32_t constants; } Walk;
 
 /* The next one, NULL behind the last. */
 static const Slot *next_slot(const Sim *s, Walk *w)
 {
-    const int32_t width = s->core->issue_width;
+    const int32_t width = s->core->issue_width, most = s->core->constants_dispatched;
     if (w->taken == width || w->entries <= 0)
         return NULL;
     while (!w->left) {
@@ -1090,6 +1090,9 @@ static const Slot *next_slot(const Sim *s, Walk *w)
         w->entry = w->entry + 1 == s->entries_end ? s->entries : w->entry + 1;
         w->left = w->entry->slots;
         if (w->entry->together && w->taken && w->left == w->entry->slots && w->taken + w->entry->together > width && w->entry->together <= width)
+            return NULL;
+        w->constants += w->entry->constants;
+        if (most && w->taken && w->constants > most)
             return NULL;
     }
     const Slot *own = w->own;
@@ -1379,6 +1382,8 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
     const int groups = c->source == LSD && c->group_boundary;
+    const int32_t most_constants = c->constants_dispatched;
+    int32_t constants = 0;
     if (!plain) {
         s->loads = 0;
         s->accessed = 0;
@@ -1391,6 +1396,13 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
                                         unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first)) {
             s->tally.stalls[GROUPS_APART]++;
             break;
+        }
+        if (most_constants && !s->slot_in_entry) {
+            constants += entry->constants;
+            if (slot && constants > most_constants) {
+                s->tally.stalls[GROUPS_APART]++;
+                break;
+            }
         }
         taken++;
         unlaminated += entry->together > 0;
@@ -1541,6 +1553,18 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
     return s->fetched_lines + unit->line - s->oldest_lines - s->units[s->unit_oldest].block >= s->core->queued_lines;
 }
 
+/* What a cycle delivers. */
+typedef struct { int32_t entries, constants, long_constants; } Load;
+
+/* Add the constants of a unit; 0 where so many more entries of it do not go with them. */
+static int takes_constants(const Core *c, const FetchUnit *unit, int32_t more, Load *load)
+{
+    const int32_t all = load->entries + more, last = (all < c->dsb_width ? all : c->dsb_width) - 1;
+    load->constants += unit->constants;
+    load->long_constants += unit->long_constants;
+    return !load->entries || (load->constants <= c->constants_delivered[last] && load->long_constants <= c->long_delivered[last]);
+}
+
 /* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
    may be one ahead of what is delivered; where the queue waits for room for a line, the entries of a cycle are, too. */
 APART void fetch_line(Sim *s, int64_t queued)
@@ -1554,6 +1578,7 @@ APART void fetch_line(Sim *s, int64_t queued)
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
     int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = lines ? first + s->opened : INT32_MAX; /* the first line that is not */
     int64_t delivered = s->entries_delivered;
+    Load load = {0, 0, 0};
     s->spare = 0;
     while (room > 0) {
         if (unit->line >= unread || (few && without_line(s, unit, delivered))) {
@@ -1561,6 +1586,9 @@ APART void fetch_line(Sim *s, int64_t queued)
             break;
         }
         const int32_t rest = unit->entries - part;
+        if (s->few_constants && !part && !takes_constants(c, unit, rest < room ? rest : room, &load))
+            break;
+        load.entries += rest;
         if (rest > room) {
             delivered += room;
             part += room;
@@ -2080,6 +2108,20 @@ static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
     return next;
 }
 
+/* Whether the constants of a pass are more than those that go with the most entries of a cycle. */
+static int can_have_too_many(const Sim *s)
+{
+    const Core *c = s->core;
+    int64_t constants = 0, long_constants = 0;
+    if (!(c->line_fetch & LINES) || !c->constants_delivered[0])
+        return 0;
+    for (const FetchUnit *unit = s->units; unit < s->units + c->units; unit++) {
+        constants += unit->constants;
+        long_constants += unit->long_constants;
+    }
+    return constants > c->constants_delivered[c->dsb_width - 1] || long_constants > c->long_delivered[c->dsb_width - 1];
+}
+
 /* Where code is fetched by the line, consecutive units of the same lines are one, as nothing tells them apart; a
    mispredicted branch ends its unit. */
 static int join_units(Sim *s)
@@ -2089,8 +2131,9 @@ static int join_units(Sim *s)
     if (!joined)
         return NO_MEMORY;
     s->unit_count = 0;
+    s->few_constants = can_have_too_many(s);
     for (const FetchUnit *unit = s->units; unit < s->units + c->units; unit++) {
-        FetchUnit *last = s->unit_count ? &joined[s->unit_count - 1] : NULL;
+        FetchUnit *last = s->unit_count && !s->few_constants ? &joined[s->unit_count - 1] : NULL;
         if (last && !last->redirects && last->line == unit->line && last->block == unit->block) {
             last->entries += unit->entries;
             last->redirects = unit->redirects;
@@ -2117,7 +2160,7 @@ static int look_ahead(Sim *s)
         return NO_MEMORY;
     for (const Entry *entry = s->entries; entry < s->entries_end; entry++)
         for (int32_t left = entry->slots; left > 0 && own < s->slots_end; left--)
-            next = look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0}, ahead++, next);
+            next = look_from(s, (Walk){own++, entry, INT32_MAX, left, 0, 0, left == entry->slots ? entry->constants : 0}, ahead++, next);
     return 0;
 }
 

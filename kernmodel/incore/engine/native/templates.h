@@ -71,7 +71,7 @@ typedef struct {
     const Template *template;
     const InstructionUops *uops; /* NULL where the table does not know it */
     const int32_t *registers; /* resource in each slot, -1 where the slot does not apply */
-    int32_t length, opcode, prefixed, wide;
+    int32_t length, opcode, prefixed, wide, constants, long_constants;
 } Known;
 
 /* Read what Python packed; NULL and MALFORMED or NO_MEMORY in `failure` where that does not hold together. */
