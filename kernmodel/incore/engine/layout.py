@@ -486,7 +486,7 @@ class UopTraits(NamedTuple):
     """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
     the other figures of `engine.uops.Uop`; `access`: LOAD for the data path of a load, STORE for that of a store;
     `vectors`: vector registers that it takes; `third`: 1 more than the place of the third vector that it reads in
-    what it waits for, outside and then inside its instruction, 0 for none; `blocks`: as in `MicroOp`."""
+    what it waits for, outside and then inside its instruction, 0 for none; `paths`: as in `MicroOp`."""
 
     move: int
     scheduler: int
@@ -498,7 +498,7 @@ class UopTraits(NamedTuple):
     access: int
     vectors: int = 0
     third: int = 0
-    blocks: int = 0
+    paths: int = 0
 
 
 class FetchUnit(NamedTuple):
@@ -553,7 +553,7 @@ class MicroOp(NamedTuple):
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
         third: it reads three vectors, or brings what is stored.
-        blocks: 1 more than the number of the port that starts nothing in the cycle behind it, 0 for none.
+        paths: ports of which one starts nothing in the cycle behind it, none where its result takes no path of theirs.
         place, stride, size: of a load, as in `Access`.
         load: it is a load.
     """
@@ -572,7 +572,7 @@ class MicroOp(NamedTuple):
     redirects: int = 0
     registers: int = 0
     third: int = 0
-    blocks: int = 0
+    paths: int = 0
     place: int = 0
     stride: int = 0
     size: int = 0

@@ -256,8 +256,8 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
     if own.access == LOAD:
         made = made._replace(load=1)
-    if own.vectors or own.third or own.blocks:
-        made = made._replace(registers=own.vectors, third=int(own.third > 0), blocks=own.blocks)
+    if own.vectors or own.third or own.paths:
+        made = made._replace(registers=own.vectors, third=int(own.third > 0), paths=own.paths)
     if access is None or not own.access:
         return made
     if own.access == LOAD:

@@ -286,8 +286,8 @@ class PipelineCore:
         extra_slots: what takes a slot more at dispatch than rows say, whole_instructions: whether the slots of an
             instruction are dispatched in one cycle, as in `OpCacheParameters`.
         fused_ports: that macro-fused pairs go to which write a register, none for those of their first instruction.
-        result_paths: pairs of ports, of which the first one gives results over the path of the second where a row names
-            both.
+        result_paths: ports, and behind them one over whose path a µop that may go to any of them gives its result where
+            a row names it, too.
         flows: what the data flow of its instructions depends on.
     """
 

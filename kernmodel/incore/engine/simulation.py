@@ -179,6 +179,7 @@ class Pipeline:
         self.data_free = [0] * len(self.ports)
         self.pipe_free = [0] * len(self.ports)
         self.back = [0] * PORTS
+        self.brings, self.brought = [-1] * PORTS, 0
         self.lending = {lender - 1 for lender in self.core.borrowed if lender}
         self.path_used = [0] * PORTS
         self.results = [0] * len(self.ports)
@@ -311,7 +312,16 @@ class Pipeline:
             or (microop.alone and (self.alone_free >= (self.now + 1) * TICKS or not self._is_next_alone(x)))
             or (microop.data and self.data_free[port] > self.now)
             or (microop.load and self.pipe_free[port] > self.now)
+            or (microop.paths and self._result_path(microop) < 0)
         )
+
+    def _result_path(self, microop: MicroOp) -> int:
+        """The port whose path the result takes: of those that may lend theirs the one for which fewest wait, of these
+        one that was not the last to; -1 where one of them has a result of this cycle already."""
+        lenders = [port for port in self.ports if microop.paths >> port & 1]
+        if any(self.brings[port] > self.now for port in lenders):
+            return -1
+        return min(lenders, key=lambda port: (self.counters[port], self.brought >> port & 1))
 
     def _is_next_alone(self, x: _InFlight) -> bool:
         """Whether nothing older is ready of what keeps each other waiting."""
@@ -338,8 +348,10 @@ class Pipeline:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core) else x.slow)
             if x.more:
                 self.pipe_free[x.port] = self.data_free[x.port] + 1
-        if microop.blocks:
-            self.back[microop.blocks - 1] = self.now + 2
+        if microop.paths:
+            port = self._result_path(microop)
+            self.brings[port] = self.now + 1
+            self.brought = self.brought & ~microop.paths | 1 << port
         self.counters[x.port] -= 1
         self.sides.leave(x.port)
         self.started[x.port] += 1
@@ -411,6 +423,8 @@ class Pipeline:
 
     def _has_path(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
         """Whether the path of a port is there for a µop: not lent, or not needed."""
+        if self.brings[port] == self.now:
+            return False
         return self.back[port] <= self.now or (port in self.lending and self._is_straight_store(x, microop))
 
     def _is_straight_store(self, x: _InFlight, microop: MicroOp) -> bool:
@@ -1182,6 +1196,8 @@ class Pipeline:
             () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
             tuple(map(self._left, self.back)),
+            tuple(max(own - self.now, -1) for own in self.brings),
+            self.brought,
             tuple(map(self._left, self.path_used)),
             tuple(self.results),
             self._result_state(),

@@ -61,7 +61,7 @@ class Uop(NamedTuple):
         reads: what it waits for of earlier instructions; inside: of the same one.
         vectors: vector registers that it takes, where the core counts them.
         third: as in `UopTraits`.
-        blocks: the port whose path its result takes, None for none.
+        paths: ports over the path of one of which its result goes, none for its own.
         second: whether it accesses the second half of what another one begins with; one of both crosses a line at most.
     """
 
@@ -75,7 +75,7 @@ class Uop(NamedTuple):
     inside: tuple[Inside, ...]
     vectors: int = 0
     third: int = 0
-    blocks: str | None = None
+    paths: tuple[str, ...] = ()
     second: bool = False
 
     def traits(self, core: PipelineCore) -> UopTraits:
@@ -88,9 +88,9 @@ class Uop(NamedTuple):
         elif self.role in ("store address", "store data") and core.store_scheduler:
             scheduler = 2
         moves = self.role == "move"
-        blocks = 0 if self.blocks is None else 1 + core.ports.index(self.blocks)
+        paths = port_mask(self.paths, core.ports)
         own = (self.latency, self.divider, self.data, self.alone)
-        return UopTraits(moves, scheduler, ports, *own, access, self.vectors, self.third, blocks)
+        return UopTraits(moves, scheduler, ports, *own, access, self.vectors, self.third, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +218,10 @@ def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | N
     return found
 
 
-def _gives_by(row: InstructionData, port: str) -> bool:
-    """Whether a µop of the row is bound to the port."""
-    return any(use.ports == (port,) for use in row.ports)
+def _is_path(ports: tuple[str, ...], row: InstructionData, paths: Sequence[Sequence[str]]) -> bool:
+    """Whether ports of a row are those over whose path the result of another µop of it goes."""
+    others = [use.ports for use in row.ports]
+    return all(any(path == port and tuple(own) in others for *own, path in paths) for port in ports)
 
 
 def _divider(row: InstructionData) -> int:
@@ -247,11 +248,13 @@ def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: Pipe
     even = True
     for use in row.ports:
         if not use.ports[0].endswith("DV") and frozenset(use.ports) not in accesses:
-            if any(use.ports == (path,) and _gives_by(row, port) for port, path in core.result_paths):
-                continue
             count = min(round(use.cycles), _MOST_UOPS)
+            if _is_path(use.ports, row, core.result_paths):
+                count -= 1  # the path, which is no µop
+            else:
+                count = max(1, count)
             even &= count % passes == 0
-            compute.extend([use.ports] * max(1, count))
+            compute.extend([use.ports] * count)
     passes = passes if even else 1
     for use in row.ports:  # a divider belongs to the port that it is named after
         if use.ports[0].endswith("DV"):
@@ -372,7 +375,8 @@ class _Builder:
         sources: list[Source] = [(key, Outside(resource, 0)) for key, resource in self._sources()]
         sources += loaded
         first = len(self.uops)
-        moves = bool(self.core.memory.value_ports) and self._moves(ports)
+        written = any(reference.written for reference in self.instruction.memory)
+        moves = written and bool(self.core.memory.value_ports) and self._moves(ports)
         given = (self._value_only(ports, sources) if moves else self._compute(ports, sources)) if ports.compute else {}
         computing = [number for number in range(first, len(self.uops)) if self.uops[number].role != "value"]
         # what goes beside accesses that share their ports advances an address, or counts in the row's time to the data
@@ -482,7 +486,7 @@ class _Builder:
             busy = ports.divider if number == divider else 0
             data = self.busy[1]
             waits = (tuple(reads[number]), tuple(inside[number]))
-            self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, blocks=self._blocked(own)))
+            self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, paths=self._paths(own)))
         if len(ports.compute) == 1:
             self._mark_third(first)
         # one µop gives the result: what its siblings cost it is in the latency, which was measured beside them
@@ -508,10 +512,10 @@ class _Builder:
                     found[key] = frozenset(free)
         return found
 
-    def _blocked(self, own: tuple[str, ...]) -> str | None:
-        """The port whose path brings the result of a µop."""
-        used = [use.ports for use in self.row.ports]
-        return next((path for port, path in self.core.result_paths if own == (port,) and (path,) in used), None)
+    def _paths(self, own: tuple[str, ...]) -> tuple[str, ...]:
+        """The ports of which one brings the result of a µop over its path: those that the row names, too."""
+        lenders = {path for *ports, path in self.core.result_paths if own == tuple(ports)}
+        return next((use.ports for use in self.row.ports if lenders.issuperset(use.ports)), ())
 
     def _mark_third(self, number: int) -> None:
         """Note which of what a µop waits for is the third vector that it reads."""

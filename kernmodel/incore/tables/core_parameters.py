@@ -527,8 +527,8 @@ class VectorPathParameters:
             loaded_third_waits: a third vector that is loaded never comes straight;
             straight_stores: a stored vector that does needs no path;
             straight_cycles: from when a third vector is there, it comes straight for so many cycles.
-        result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
-            starts nothing meanwhile, in instructions that take both.
+        result_paths: ports, and behind them one over whose path a µop that may go to any of them gives its result, and
+            which starts nothing meanwhile, in instructions that take both.
     """
 
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()

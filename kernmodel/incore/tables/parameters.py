@@ -361,11 +361,11 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
             if port not in (values.get(among) or ()):
                 todo = "name one of them" if isinstance(given, str) else "name ports of these"
                 reading.problem(f"figures.{key}", f"{port} is not among {among}", todo)
-    for key in ("paths of third vectors", "paths of results"):
+    for key, several in (("paths of third vectors", False), ("paths of results", True)):
         for pair in values.get(key) or ():
-            if len(set(pair)) != 2 or len(pair) != 2:
-                what = f"{', '.join(pair) or 'nothing'} are not two ports"
-                todo = "write pairs: the port, and the one whose path it takes"
+            if len(set(pair)) != len(pair) or len(pair) < 2 or (len(pair) > 2 and not several):
+                what = f"{', '.join(pair) or 'nothing'} are not two ports{' or more' * several}"
+                todo = f"write {'the ports' if several else 'pairs: the port'}, and the one whose path it takes"
                 reading.problem(f"figures.{key}", what, todo)
     if values.get("queued ports") and "non-scheduling queue entries" not in values:
         reading.problem("figures.non-scheduling queue entries", "is missing", "give it, or leave out queued ports")

@@ -43,7 +43,7 @@ typedef struct {
 } TraitTimes;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors, third, blocks;
+    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors, third, paths;
 } UopTraits;
 
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
 
 typedef struct {
     int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, more_low, more_high,
-        redirects, registers, third, blocks, place, stride, size, load;
+        redirects, registers, third, paths, place, stride, size, load;
 } MicroOp;
 
 typedef struct {

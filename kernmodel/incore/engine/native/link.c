@@ -461,7 +461,7 @@ static int write_microops(Linker *l)
         MicroOp *m = &b->microops[k];
         *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
                        ported ? own->alone : 0, b->core.waits, is->scheduler, .registers = is->vectors,
-                       .third = is->third > 0, .blocks = is->blocks, .load = is->access == LOAD};
+                       .third = is->third > 0, .paths = is->paths, .load = is->access == LOAD};
         if (ported && is->access && b->accesses && b->accesses[own->owner])
             place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)

@@ -11,7 +11,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline)) /* so that who calls it saves no registers for it alone */
 
-enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 232, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { MOST_SLOTS = 64, SEEN = 8, KNOWN = 64, HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 234, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 enum { MOST_IN_ORDER = 64 }; /* accesses of a cycle whose ports are given in order */
 enum { EVEN_SLOT = -1, ODD_SLOT = -2 }; /* for the port of a µop in the queue, which has none */
 enum { AMPLE = INT32_MAX / 2 }; /* entries of a scheduler that never fills */
@@ -42,7 +42,7 @@ typedef struct {
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow, more;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, blocks, varies, place, stride, size, load;
+    int32_t redirects, third, paths, varies, place, stride, size, load;
     uint64_t counted;
     Wanted wanted;
 } Op;
@@ -163,6 +163,8 @@ typedef struct {
     Waiting waits_there;
     uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
+    int64_t brings[PORTS]; /* the latest cycle in which the path of a port brings another one's result */
+    uint32_t brought; /* of the ports that may bring a result, those that were the last ones to */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
     uint32_t lending, shared; /* ports that lend their operand path; these, and others that something may keep busy */
@@ -357,11 +359,34 @@ static int is_next_alone(const Sim *s, const Instance *x)
     return 1;
 }
 
+/* The port whose path the result of a µop takes: of those that may lend theirs the one for which fewest wait, of these one
+   that was not the last to; -1 where one of them has a result of this cycle already. */
+static int32_t result_path(const Sim *s, const Op *m)
+{
+    int32_t best = -1;
+    for (uint32_t rest = (uint32_t)m->paths; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        if (s->brings[port] > s->now)
+            return -1;
+        const int32_t more = best < 0 ? -1 : s->counters[port] - s->counters[best];
+        best = more < 0 || (!more && s->brought >> best & 1) ? port : best;
+    }
+    return best;
+}
+
+static void take_result_path(Sim *s, const Op *m)
+{
+    const int32_t port = result_path(s, m);
+    s->brings[port] = s->now + 1;
+    s->brought = (s->brought & ~(uint32_t)m->paths) | 1u << port;
+}
+
 INLINE int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     return !m->limited || (!(m->divider && s->divider_free > s->now) &&
                            !(m->alone && (s->alone_free >= (s->now + 1) * TICKS || !is_next_alone(s, x))) &&
-                           !(m->data && s->data_free[port] > s->now) && !(m->load && s->pipe_free[port] > s->now));
+                           !(m->data && s->data_free[port] > s->now) && !(m->load && s->pipe_free[port] > s->now) &&
+                           !(m->paths && result_path(s, m) < 0));
 }
 
 /* An entry of a scheduler is taken, or free again: whether its ports have room. */
@@ -431,8 +456,8 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
             s->data_free[port] = s->now + m->data + (!plain && takes_all(s, x, m) ? 0 : x->slow & 1);
         if (!plain && x->slow > 1)
             s->pipe_free[port] = s->data_free[port] + 1;
-        if (!plain && m->blocks)
-            s->back[m->blocks - 1] = s->now + 2;
+        if (!plain && m->paths)
+            take_result_path(s, m);
     }
     s->counters[port]--;
     if (by_port)
@@ -572,7 +597,7 @@ static int is_straight_store(const Sim *s, const Instance *x, const Op *m)
 /* Whether the path of a port is there for a µop: not lent, or not needed. */
 static int has_path(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
-    return s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m));
+    return s->brings[port] != s->now && (s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m)));
 }
 
 /* Take the paths of all ports that lend theirs, where what starts on one takes them; 0 while one is busy. */
@@ -1684,6 +1709,7 @@ static int64_t left(const Sim *s, int64_t when) { return when > s->now ? when - 
 static int32_t scalars(const Sim *s, int64_t *out)
 {
     const Core *c = s->core;
+    uint64_t bringing = 0;
     int32_t n = 0;
     out[n++] = s->issuing - s->slots;
     out[n++] = s->entry - s->entries;
@@ -1728,7 +1754,10 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]) << 8 | left(s, s->pipe_free[port]);
+        bringing |= (uint64_t)(s->brings[port] >= s->now) << (2 * port + (s->brings[port] > s->now));
     }
+    out[n++] = (int64_t)bringing;
+    out[n++] = s->brought;
     if (c->one_result) { /* from this cycle on */
         const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
         memcpy(out + n, (const char *)s->giving + first, sizeof s->giving - first);
@@ -1874,6 +1903,8 @@ static void list_turns(Sim *s)
     }
     if (s->by_port)
         sides_begin(&s->sides, s->core);
+    for (int32_t port = 0; port < PORTS; port++)
+        s->brings[port] = -1;
     memcpy(s->scheduler_of, s->core->scheduler_of, sizeof s->scheduler_of);
     for (uint32_t rest = (uint32_t)s->core->addressing; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
@@ -1946,17 +1977,17 @@ static int make_ops(Sim *s, const Program *program)
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
-                      m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
+                      m[u].divider || (m[u].data && paths) || m[u].alone || m[u].paths, m[u].scheduler,
                       alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), choice_of(c, m[u].ports), issue_of(c, m[u].ports),
                       m[u].ports ? c->dispatch_delay : 0,
                       m[u].latency > 0 && m[u].latency <= RESULTS / 4 ? (uint32_t)c->one_result : 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32,
                       (uint32_t)m[u].more_low | (uint64_t)(uint32_t)m[u].more_high << 32, waits + m[u].first_wait,
                       waits + m[u + 1].first_wait, users, users, m[u].redirects, m[u].third,
-                      m[u].blocks, m[u].slow_low || m[u].slow_high || m[u].more_low || m[u].more_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
+                      m[u].paths, m[u].slow_low || m[u].slow_high || m[u].more_low || m[u].more_high || (c->bank_bytes && m[u].size), m[u].place, m[u].stride,
                       c->bank_bytes ? m[u].size : 0, m[u].load};
         s->behind_queue |= ops[u].choice == BEHIND_QUEUE && !s->sides.places;
-        s->shared |= m[u].blocks ? 1u << (m[u].blocks - 1) : 0;
+        s->shared |= (uint32_t)m[u].paths;
         const int32_t own = phases_of(&ops[u]);
         s->phases = own > s->phases ? own : s->phases;
         s->banked |= ops[u].size ? (uint32_t)m[u].ports : 0;
@@ -2363,7 +2394,7 @@ static int is_plain(const Sim *s)
     int special = !s->core->issue_ports || s->core->by_port || s->core->vector_registers || s->pipes || s->lenders ||
                   s->core->one_result;
     for (int32_t u = 0; u < s->core->microops; u++)
-        special |= s->ops[u].third || s->ops[u].blocks;
+        special |= s->ops[u].third || s->ops[u].paths;
     return !special;
 }
 

@@ -182,7 +182,7 @@ static void read_uop(Reader *r, Uop *uop, int32_t uops, int32_t registers)
     uop->read = reads;
     uop->inside = how_many(r);
     uop->in = read_inside(r, uop->inside, uops);
-    if (uop->is.blocks < 0 || uop->is.blocks > PORTS || uop->is.third < 0 || uop->is.third > (int64_t)uop->reads + uop->inside)
+    if (uop->is.paths < 0 || uop->is.paths >> PORTS || uop->is.third < 0 || uop->is.third > (int64_t)uop->reads + uop->inside)
         r->bad = 1;
 }
 

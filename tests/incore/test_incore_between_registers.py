@@ -1,0 +1,100 @@
+"""Moves between vector and general-purpose registers, by code timed on a Zen 4 (docs/front-end.md)."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import get_args
+
+import pytest
+from parameter_files import with_figures
+from simulations import Engine, predictor
+
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.errors import InstructionTableError, KernmodelError
+from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.tables.parameters import load_parameters
+
+_CODE = {
+    "S": "c5f950c1",  # vmovmskpd eax, xmm1
+    "Q": "c4e1f97ecb",  # vmovq rbx, xmm1
+    "X": "c4c1f96eda",  # vmovq xmm3, r10
+    "C": "c5f92eca",  # vucomisd xmm1, xmm2
+    "W": "c5fc110e",  # a store of a vector
+    "F": "4f8d1423",  # lea, any ALU
+    "J": "c44299f7d3",  # shlx, ALU1 or ALU2
+    "P": "c442a2f5d4",  # pext, ALU1
+    "H": "c4e27500ea",  # vpshufb
+    ".": "4d89f7",  # an eliminated move
+}
+_END = "48ffc975"
+
+
+def code(letters: str) -> bytes:
+    return bytes.fromhex("".join(_CODE[letter] for letter in letters))
+
+
+def loop(letters: str) -> bytes:
+    body = code(letters) + bytes.fromhex(_END)
+    return body + (-len(body) - 1 & 0xFF).to_bytes(1, "little")
+
+
+def cycles(block: bytes, notion: str) -> float:
+    settings = Settings(notion=notion, offset=0)
+    return analyse_block(block_of_bytes(block, file="x"), Core.open("ZEN4", settings), settings).prediction
+
+
+@pytest.mark.parametrize(
+    ("letters", "measured"),
+    [
+        *(("S", 1.0), ("Q", 1.0), ("X", 1.0), ("SQ", 0.99), ("SQQ", 1.99), ("SQW", 1.5), ("QW", 0.99), ("SW", 1.0)),
+        *(("SC", 1.99), ("QC", 0.99), ("QX", 1.0), ("SFF", 1.51), ("SFFF", 1.75), ("SP", 1.0), ("SJ", 1.0)),
+    ],
+)
+def test_signs_and_flags_take_another_path_than_numbers(letters: str, measured: float) -> None:
+    """Either pipe of stored data, and ALU2 for numbers, ALU3 for signs and flags."""
+    assert cycles(code(letters), "unrolled") == pytest.approx(measured, rel=0.02)
+
+
+@pytest.mark.parametrize(("letters", "measured"), [("S", 1.97), ("SFFFF", 2.24), ("SFFFFFFF", 2.99)])
+def test_an_alu_starts_nothing_while_it_brings_a_result(letters: str, measured: float) -> None:
+    assert cycles(loop(letters), "loop") == pytest.approx(measured, rel=0.02)
+
+
+@pytest.mark.parametrize("core", ["ZEN", "ZEN2", "ZEN3", "ZEN4"])
+def test_what_goes_through_the_pipe_of_stored_data_is_no_store(core: str) -> None:
+    """Regression: `vmovq r,x` gave its result after a cycle in the simulation of Zen and Zen 2."""
+    settings = Settings(notion="loop", offset=0)
+    block = bytes.fromhex("c4e1f97ec8c4e1f96ec8" + _END + "f1")  # vmovq rax, xmm1; vmovq xmm1, rax
+    found = analyse_block(block_of_bytes(block, file="x"), Core.open(core, settings), settings)
+    cycles = {component.name: component.cycles for component in found.components}
+    assert cycles["pipeline"] == pytest.approx(cycles["precedence"])
+
+
+@pytest.mark.skipif(library() is None, reason="the compiled in-core engine was not built")
+def test_both_engines_say_the_same() -> None:
+    draw = Random(11)
+    compiled, python = (predictor("ZEN4", Settings(), engine) for engine in get_args(Engine))
+    for _ in range(20):
+        letters = "".join(draw.choices("".join(_CODE), k=draw.randint(2, 16)))
+        own = compiled.predict(loop(letters), "loop", 0)
+        assert not isinstance(own, KernmodelError), letters
+        assert own == python.predict(loop(letters), "loop", 0), letters
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("paths of results", [["FP5"]], "FP5 are not two ports or more"),
+        (
+            "paths of results",
+            [["FP5", "FP5", "ALU2"]],
+            "FP5, FP5, ALU2 are not two ports or more; write the ports, and",
+        ),
+        ("paths of third vectors", [["FP0", "FP1", "FP4"]], "FP0, FP1, FP4 are not two ports; write pairs"),
+    ],
+)
+def test_paths_name_different_ports(key: str, value: object, said: str) -> None:
+    with pytest.raises(InstructionTableError, match=re.escape(said)):
+        with_figures(load_parameters("ZEN4"), {key: value})
