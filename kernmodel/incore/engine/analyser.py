@@ -39,8 +39,7 @@ WIDE_IMMEDIATE_BYTES = 8
 holds 4 bytes of immediates, so that these take two (Intel 64 and IA-32 Architectures Optimization Reference Manual, on
 the decoded instruction cache of Sandy Bridge)."""
 _CONSTANT_BYTES = 4
-"""That a constant has at most: AMD's op cache, too, keeps immediates and displacements of 8 bytes in two places of 4
-(Software Optimization Guide for AMD Family 17h Processors, 55723, op cache)."""
+"""Of a constant; longer ones count as two (docs/front-end.md, "Displacements and immediates")."""
 
 LOADS, STORES, JUMPS, SPLITS, WIDE, FREE = (1 << bit for bit in range(6))
 """Traits of instructions: it loads; it stores; it may macro-fuse with the one before; its load may take longer across
