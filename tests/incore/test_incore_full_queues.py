@@ -83,6 +83,26 @@ def test_a_nop_behind_another_instruction_takes_no_slot(letters: str, measured: 
     assert cycles(letters) == pytest.approx(measured, rel=0.01)
 
 
+_LOADS_AND_SUMS = (
+    "62f17c48100662918d2058cf62918d2058d762f17c48101e62918d2058e762918d2058ef62f17c48103662918d2058ff"
+    "62118d2058c762717c48100e62118d2058d762118d2058df48ffc975b3"
+)
+"""Four loads of 512 bits, each with two additions of 256 bits behind it."""
+_PRODUCTS = (
+    "66420f1024c266420f106cc210660f59e2660f59ea66420f1034c166420f107cc110660f59f3660f58f4660f59fb660f58fd"
+    "66420f1024c6660f58e666420f106cc610660f58ef66420f1124c666420f116cc6104983c0044c39c075a3"
+)
+"""Six loads, two stores and eight operations of 128 bits."""
+
+
+@pytest.mark.parametrize(("block", "offset", "measured"), [(_LOADS_AND_SUMS, 0, 3.99), (_PRODUCTS, 48, 3.50)])
+def test_a_cycle_waits_as_a_whole_for_vector_registers(block: str, offset: int, measured: float) -> None:
+    """Each slot for its own: 4.39 and 3.00 cycles."""
+    settings = Settings(notion="loop", offset=offset)
+    found = analyse_block(block_of_bytes(bytes.fromhex(block), file="x"), Core.open("ZEN4", settings), settings)
+    assert found.prediction == pytest.approx(measured, rel=0.01)
+
+
 @pytest.mark.skipif(library() is None, reason="the engine was not built")
 def test_both_engines_fill_queues_alike() -> None:
     draw = Random(3)

@@ -80,8 +80,8 @@ class Core(NamedTuple):
         together: ports whose µops of a cycle are assigned to schedulers together (`queues`), no more than `QUEUES`;
             beside: 1 more than the queue that may get two of a cycle, 0 for none; narrow: bits of queues, of which a
             cycle has two operations at most that may go to no others (`queues.assigned`); operations_together: whether
-            nothing is dispatched in a cycle whose operations and accesses do not all find room; seen_after: cycles
-            after which dispatch knows what entered and left them.
+            nothing is dispatched in a cycle whose operations and accesses do not all find room, and registers;
+            seen_after: cycles after which dispatch knows what entered and left them.
         load_ports: sets of ports; most_loads: of the µops that only ports of such a set execute, so many are dispatched
             in a cycle at most, 0 for any number; where the set is empty, of all that start on `addressing` ports.
         addressing: ports that start accesses and of which each gets one in a cycle, as long as there are others: of

@@ -173,7 +173,7 @@ class PortSchedulers:
         together: ports whose µops of a cycle are assigned to schedulers together; beside: the one of them whose
             scheduler may get two of a cycle, empty for none; narrow: those of which a cycle assigns two µops at most
             that only they execute; operations_together: whether nothing is dispatched in a cycle whose µops do not
-            all find room; seen_after: cycles after which dispatch knows what entered and left these.
+            all find room, and registers; seen_after: cycles after which dispatch knows what entered and left these.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors

@@ -909,6 +909,9 @@ class Pipeline:
         self.fitting = core.issue_width
         if self.queue_of:
             self._assign()
+        if core.operations_together and not self._registers_suffice():
+            self.stalls[3] += 1
+            return
         self.ordered.clear()
         self.by_counters = False
         together = core.accesses_together or core.operations_together
@@ -943,6 +946,12 @@ class Pipeline:
             slot = self._issue_entry(executed, slots, slot)
             if slot < 0:
                 return
+
+    def _registers_suffice(self) -> bool:
+        """Whether there are registers for the vectors that this cycle dispatches; a slot that takes more than there are
+        waits until all are free."""
+        slots = islice(self._slots_of_cycle(), self.fitting) if self.registers_taken else ()
+        return self.registers_taken + sum(self.registers[k] for k in slots) <= self.core.vector_registers
 
     def _ends_with(self, constants: int) -> bool:
         """Whether a cycle's dispatch ends before an entry with which it has so many constants."""

@@ -602,7 +602,7 @@ class ZenPipelineParameters:
         result_port: the one of them where such a µop waits before it starts, so that younger ones may pass it;
             result_passes: how many that take longer may start there in a row while it waits.
         narrow: ports of which a cycle assigns two µops at most that only they execute; operations_together: whether
-            nothing is dispatched in a cycle whose µops do not all find room.
+            nothing is dispatched in a cycle whose µops do not all find room, or a register for what they write.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
     """
 

@@ -85,12 +85,12 @@ typedef struct {
 /* An access of a slot so many behind another one, with its ports. */
 typedef struct { int32_t slot; uint32_t ports; } Later;
 
-/* What a cycle may dispatch from a slot on: how many slots fit, and how many of these without a fifth operation; those
-   whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
+/* What a cycle may dispatch from a slot on: `reach` slots, of which the first so many take `registers` of vectors; how many
+   fit, and how many of these without a fifth operation; those whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
    `accesses`: of memory, if a cycle waits as a whole for room for them, of which `loads` take ports in order, and the first
    `own_ports` different ones, those `in_order`. */
 typedef struct {
-    int32_t fitting, apart, alone, loads, own_ports, in_order[PORTS], count[MOST_SLOTS + 1];
+    int32_t fitting, apart, alone, loads, own_ports, in_order[PORTS], count[MOST_SLOTS + 1], reach, registers[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
     const Later *accesses, *accesses_end;
 } Ahead;
@@ -1155,6 +1155,17 @@ static int take_operations(const Sim *s, int32_t slots, int32_t *room)
     return 1;
 }
 
+/* Whether there are registers for the vectors that a cycle dispatches; a slot that takes more than there are waits until all
+   are free. */
+static int registers_suffice(const Sim *s)
+{
+    const Ahead *own = &s->ahead[s->issuing - s->slots];
+    int32_t slots = slots_delivered(s);
+    slots = s->fitting < slots ? s->fitting : slots;
+    slots = own->reach < slots ? own->reach : slots;
+    return own->registers[slots] <= s->registers_free || s->registers_free == s->core->vector_registers;
+}
+
 /* Whether what a cycle dispatches finds room where it accesses memory, and, where these wait for it together, with its
    operations: it waits as a whole where it would overfill a scheduler. */
 static int cycle_fits(const Sim *s, int with_operations)
@@ -1393,6 +1404,10 @@ INLINE void issue(Sim *s, const int plain, const int by_port)
     const int ordered = by_port && s->vectors && s->ahead[s->issuing - s->slots].loads >= 2;
     if (by_port && c->together)
         assign(s);
+    if (by_port && c->operations_together && c->vector_registers && !registers_suffice(s)) {
+        s->tally.stalls[REGISTERS]++;
+        return;
+    }
     if (by_port && (c->accesses_together || c->operations_together) && !ordered && !cycle_fits(s, c->operations_together)) {
         s->tally.stalls[SCHEDULER]++;
         return;
@@ -2124,6 +2139,8 @@ static Later *look_from(const Sim *s, Walk w, Ahead *ahead, Later *next)
     ahead->accesses = next;
     for (const Slot *own = next_slot(s, &w); own; own = next_slot(s, &w)) {
         fits = fits && add_operations(s, ahead, own);
+        ahead->reach = w.taken;
+        ahead->registers[w.taken] = ahead->registers[w.taken - 1] + own->registers;
         for (const Op *m = own->ops; s->core->accesses_together && own->accesses && m < own->ops_end; m++)
             if (m->ports & s->core->addressing) {
                 *next++ = (Later){w.taken - 1, (uint32_t)m->ports};
