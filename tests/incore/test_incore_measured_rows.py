@@ -46,6 +46,9 @@ vcvtps2qq ymm,xmm 0.69 | vcvtqq2ps xmm,ymm 0.66 | vcvttpd2udq xmm,m128 0.5 | vcv
 vpmovswb ymm,zmm 0.998 | vshuff64x2 ymm,ymm,ymm,i8 0.497 | vpbroadcastd xmm,r32 0.997 | vcvttsd2usi r64,xmm 0.996
 vpermilps ymm,ymm,ymm 0.499 | vmovddup zmm,zmm 0.998 | vextractf64x2 m128,ymm,i8 0.997 | vpmaskmovd m256,ymm,ymm 11.98
 kandnq k,k,k 0.998 | kortestq k,k 1.0 | blsi r64,r64 0.247
+vpbroadcastd zmm,m32 0.5 | vmovddup ymm,m256 0.5 | vcvtpd2udq xmm,m256 0.7 | vexpandpd xmm,m128 0.66
+vdppd xmm,xmm,m128,i8 3.99 | vdpps xmm,xmm,m128,i8 4.99 | vpcmpistri xmm,m128,i8 3.0 | vpconflictd ymm,m256 2.0
+vpermpd ymm,ymm,m256 0.5
 pdep r64,r64,m64 1.0 | xadd r64,r64 0.333 | cqo 0.498 | bts m64,i8 1.99 | lock add m64,r64 7.48
 """
 
@@ -209,6 +212,14 @@ def test_a_rule_changes_what_it_names_and_nothing_else() -> None:
     assert other == row_of("vfoo ymm,ymm,ymm")
     assert "a model" not in shuffle.source
     assert gather.source.startswith("a model; measured: Zen 4")
+
+
+def test_a_rule_of_registers_holds_for_memory_of_their_size() -> None:
+    """Conversions of 256 bits to bfloat16 take two units (1.50 beside two vpshufb), of 128 bits one (1.00)."""
+    rows = [row_of(f"vcvtneps2bf16 xmm,{source}", ports=(PortUse(("FP2", "FP3"), 1.0),)) for source in ("m128", "m256")]
+    half, whole = as_measured(rows, "ZEN4")
+    assert half.ports == (PortUse(("FP2", "FP3"), 1.0),)
+    assert whole.ports == (PortUse(("FP1", "FP2"), 1.0), PortUse(("FP2", "FP3"), 1.0))
 
 
 def test_a_core_without_experiments_keeps_its_rows() -> None:

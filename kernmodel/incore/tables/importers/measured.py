@@ -23,6 +23,7 @@ NO_UNITS = "none"
 _KINDS = {"V": "[xy]mm", "W": "[xyz]mm", "R": "r(?:32|64)"}
 _MASK = re.compile(r"\{kz?\}")
 _MEMORY = re.compile(r"\bm\d+b?\b")
+_VECTORS = {"m128": "xmm", "m256": "ymm", "m512": "zmm"}
 _REGISTERS = ("xmm", "ymm", "zmm", "r32", "r64")
 _ADDRESSES, _PATHS = ("AGU",), ("LD", "ST")
 _TO_MEMORY = re.compile(r"\S+ m\d")
@@ -104,11 +105,13 @@ def _changed(row: InstructionData, rules: Iterable[tuple[re.Pattern[str], Rule]]
 
 
 def _names(form: str, registers_only: bool) -> Iterator[str]:
-    """The form without masks, and with each kind of register in place of a memory source."""
+    """The form without masks, and with each kind of register that may hold as much in place of a memory source."""
     plain = _MASK.sub("", form.removesuffix(" [indexed]"))
     yield plain
-    if not registers_only and not _TO_MEMORY.match(plain):
-        yield from (_MEMORY.sub(kind, plain) for kind in _REGISTERS if _MEMORY.search(plain))
+    if registers_only or _TO_MEMORY.match(plain) or not (memory := _MEMORY.search(plain)):
+        return
+    vector = _VECTORS.get(memory[0])
+    yield from (_MEMORY.sub(kind, plain) for kind in ((vector,) if vector else _REGISTERS))
 
 
 def _by_rule(row: InstructionData, rule: Rule) -> InstructionData:
