@@ -26,6 +26,11 @@ _CODE = {
     "J": "c44299f7d3",  # shlx, ALU1 or ALU2
     "P": "c442a2f5d4",  # pext, ALU1
     "H": "c4e27500ea",  # vpshufb
+    "A": "c5f158ea",  # vaddpd, FP2 or FP3
+    "M": "c5f159f2",  # vmulpd, FP0 or FP1
+    "D": "c5f1feea",  # vpaddd, any pipe
+    "B": "c4c37920c201",  # vpinsrb xmm0, xmm0, r10d
+    "I": "c4c37922c201",  # vpinsrd xmm0, xmm0, r10d
     ".": "4d89f7",  # an eliminated move
 }
 _END = "48ffc975"
@@ -55,6 +60,20 @@ def cycles(block: bytes, notion: str) -> float:
 def test_signs_and_flags_take_another_path_than_numbers(letters: str, measured: float) -> None:
     """Either pipe of stored data, and ALU2 for numbers, ALU3 for signs and flags."""
     assert cycles(code(letters), "unrolled") == pytest.approx(measured, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("letters", "measured"),
+    [
+        *(("XH", 1.0), ("XHH", 1.07), ("XHHH", 1.5), ("XM", 1.0), ("XMM", 1.0), ("XMMM", 1.5)),
+        *(("XA", 1.25), ("XAA", 1.57), ("XAAA", 2.01), ("XDD", 1.27), ("XDDD", 1.44), ("XDDDD", 1.54)),
+        *(("BBBB", 7.98), ("IIII", 3.99)),
+    ],
+)
+def test_what_comes_from_general_purpose_registers_takes_the_path_of_fp3(letters: str, measured: float) -> None:
+    """Shuffles (FP1, FP2) and multiplications (FP0, FP1) do not meet it, additions (FP2, FP3) do. Inserted bytes
+    take two cycles of a chain, larger elements one."""
+    assert cycles(loop(4 * letters), "loop") / 4 == pytest.approx(measured, rel=0.075)
 
 
 @pytest.mark.parametrize(("letters", "measured"), [("S", 1.97), ("SFFFF", 2.24), ("SFFFFFFF", 2.99)])
