@@ -58,7 +58,7 @@ vextractf128 xmm,ymm,i8 3 | vinsertf128 ymm,ymm,xmm,i8 1 | vpmovzxbd ymm,xmm 2 |
 vhaddpd ymm,ymm,ymm 4.425 | tzcnt r64,r64 1 | bsf r64,r64 1 | lzcnt r64,r64 1 | popcnt r64,r64 1
 shld r64,r64,i8 2 | vdivpd zmm,zmm,zmm 13 | vsqrtps ymm,ymm 15 | vpsubusw xmm,xmm,xmm 2 | vpcmpeqq ymm,ymm,ymm 2
 vpmovzxbd zmm,xmm 4 | vextractf64x4 ymm,zmm,i8 4 | vpmovdw ymm{k},zmm 4 | vrcpps ymm,ymm 4 | blsr r32,r32 1
-vmovapd ymm{k},ymm 1 | vmovdqu8 zmm{kz},zmm 1 | vmovapd ymm,ymm 0 | vcvtss2sd xmm,xmm,xmm 3
+vpinsrb xmm,xmm,m8,i8 2 | vmovapd ymm{k},ymm 1 | vmovdqu8 zmm{kz},zmm 1 | vmovapd ymm,ymm 0 | vcvtss2sd xmm,xmm,xmm 3
 """
 
 ZEN3_THROUGHPUTS = """
