@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from random import Random
 
-from vector_places import compare
+from vector_places import compare, error_of, share_of
 
 from kernmodel.incore.core import Core, Settings
 from kernmodel.measure.host import Harness
@@ -39,7 +39,7 @@ _LINES = {
     "p": "vpshufd xmm6, [rsi+16], 5",
 }
 _LOOPS = (
-    *("cc", "ccc", "CCC", "hhh", "HHH", "ccc..", "cpp", "cppcpp", "cppddr".replace("r", "v"), "qqq..", "cqpqpq"),
+    *("cc", "ccc", "CCC", "hhh", "HHH", "ccc..", "cpp", "cppcpp", "cppddv", "qqq..", "cqpqpq"),
     *(
         "dddd....",
         "DDDD....",
@@ -70,10 +70,9 @@ def main() -> None:
     with Harness() as harness:
         for loop in drawn or options.loops:
             measured, predicted = compare(harness, [_LINES[letter] for letter in loop], core)
-            errors.append(abs(predicted / (measured - 0.03 * (measured < 1.1)) - 1))
+            errors.append(error_of(measured, predicted))
             print(f"{loop:26} {measured:6.2f} {predicted:6.2f}", flush=True)
-    near = sum(error <= 0.05 for error in errors)
-    print(f"{near} of {len(errors)} within 5 %, mean {100 * sum(errors) / len(errors):.1f} %")
+    print(share_of(errors))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from random import Random
 
 import alu_places
 from alu_places import settle
-from vector_places import compare
+from vector_places import compare, error_of, share_of
 
 from kernmodel.incore.core import Core, Settings
 from kernmodel.measure import code_x86 as x86
@@ -79,10 +79,9 @@ def loops(harness: Harness, letters: Sequence[str], core: Core) -> None:
         kept = endless(_TARGETS)
         lines = [_LOOP_LINES[letter].format(next(kept) if letter == "C" else "") for letter in loop]
         measured, predicted = compare(harness, lines, core)
-        errors.append(abs(predicted / (measured - 0.03 * (measured < 1.1)) - 1))
+        errors.append(error_of(measured, predicted))
         print(f"{loop:16} {measured:6.2f} {predicted:6.2f}", flush=True)
-    near = sum(error <= 0.05 for error in errors)
-    print(f"{near} of {len(errors)} within 5 %, mean {100 * sum(errors) / len(errors):.1f} %")
+    print(share_of(errors))
 
 
 def random_loops(letters: str, number: int, seed: int) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from vector_places import compare
+from vector_places import compare, error_of, share_of
 
 from kernmodel.incore.core import Core, Settings
 from kernmodel.measure.host import Harness
@@ -91,8 +91,7 @@ class _Loop(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Of one cycle 0.03 are the harness's."""
-        return self.predicted / (self.measured - 0.03 * (self.measured < 1.1)) - 1
+        return error_of(self.measured, self.predicted)
 
 
 def lines_of(draw: Random, kinds: Sequence[str]) -> list[str]:
@@ -119,9 +118,7 @@ def _line(draw: Random, kind: str) -> str:
 
 
 def _share(loops: Sequence[_Loop]) -> str:
-    errors = [abs(loop.error) for loop in loops]
-    near = sum(error <= 0.05 for error in errors)
-    return f"{near} of {len(errors)} within 5 %, mean {100 * sum(errors) / max(1, len(errors)):.1f} %"
+    return share_of([loop.error for loop in loops])
 
 
 def report(loops: Sequence[_Loop], worst: int) -> None:

@@ -4,7 +4,8 @@
 
 Of each form of the core's table that the regular expression is found in, four instances that wait for nothing are timed
 in a loop, alone and each with two operations of 256 bits behind it that two pipes of a Zen execute: vaddpd (FP2, FP3),
-vmulpd (FP0, FP1), vpshufb (FP1, FP2) and vpmulld (FP0, FP3), whose registers the instances do not name. Printed are
+vmulpd (FP0, FP1), vpshufb (FP1, FP2) and vpmulld (FP0, FP1 on Zen 4; FP0, FP3 on Zen 3), whose registers the instances
+do not name. Printed are
 the cycles of an instance here and by the model where they are more than 7 % apart, or of all forms (`--all`). So an
 instance that takes 0.50 cycles alone and 1.50 beside vmulpd and vpmulld, 1.00 beside the others, is executed by FP0 and
 FP1. Instructions without VEX take twice as long beside these as alone on Zen 4, whatever executes them: leave them out.

@@ -63,8 +63,8 @@ def op_cache_fetch(
     placed = []
     for unit, count in zip(units, entries, strict=True):
         first, last = ((offset + unit.start) // line, (offset + unit.end - 1) // line) if line else (0, 0)
-        own = FetchUnit(count, count, 0, 0, 0, 0, first, last, 0, constants=unit.constants)
-        placed.append(own._replace(long_constants=unit.long_constants))
+        constants = (unit.constants, unit.long_constants)
+        placed.append(FetchUnit(count, count, 0, 0, 0, 0, first, last, 0, 0, *constants))
     return Fetch("DSB" if cached else "decoders", tuple(placed), 1, len(placed), False, ())
 
 

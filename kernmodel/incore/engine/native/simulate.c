@@ -86,9 +86,9 @@ typedef struct {
 typedef struct { int32_t slot; uint32_t ports; } Later;
 
 /* What a cycle may dispatch from a slot on: `reach` slots, of which the first so many take `registers` of vectors; how many
-   fit, and how many of these without a fifth operation; those whose ports are assigned together in so many slots; `alone`: the first slot has too many of them for a cycle;
-   `accesses`: of memory, if a cycle waits as a whole for room for them, of which `loads` take ports in order, and the first
-   `own_ports` different ones, those `in_order`. */
+   fit, and how many of these without a fifth operation; those whose ports are assigned together in so many slots; `alone`:
+   the first slot has too many of them for a cycle; `accesses`: of memory, if a cycle waits as a whole for room for them, of
+   which `loads` take ports in order, and the first `own_ports` different ones, those `in_order`. */
 typedef struct {
     int32_t fitting, apart, alone, loads, own_ports, in_order[PORTS], count[MOST_SLOTS + 1], reach, registers[MOST_SLOTS + 1];
     Wanted wanted[MOST_TOGETHER];
@@ -1594,15 +1594,15 @@ static int without_line(Sim *s, const FetchUnit *unit, int64_t delivered)
 }
 
 /* What a cycle delivers. */
-typedef struct { int32_t entries, constants, long_constants; } Load;
+typedef struct { int32_t entries, constants, long_constants; } Delivered;
 
 /* Add the constants of a unit; 0 where so many more entries of it do not go with them. */
-static int takes_constants(const Core *c, const FetchUnit *unit, int32_t more, Load *load)
+static int takes_constants(const Core *c, const FetchUnit *unit, int32_t more, Delivered *sum)
 {
-    const int32_t all = load->entries + more, last = (all < c->dsb_width ? all : c->dsb_width) - 1;
-    load->constants += unit->constants;
-    load->long_constants += unit->long_constants;
-    return !load->entries || (load->constants <= c->constants_delivered[last] && load->long_constants <= c->long_delivered[last]);
+    const int32_t all = sum->entries + more, last = (all < c->dsb_width ? all : c->dsb_width) - 1;
+    sum->constants += unit->constants;
+    sum->long_constants += unit->long_constants;
+    return !sum->entries || (sum->constants <= c->constants_delivered[last] && sum->long_constants <= c->long_delivered[last]);
 }
 
 /* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
@@ -1618,7 +1618,7 @@ APART void fetch_line(Sim *s, int64_t queued)
     s->opened = s->opened < ahead ? s->opened + 1 : ahead;
     int32_t room = s->spare + c->dsb_width, part = s->unit_part, unread = lines ? first + s->opened : INT32_MAX; /* the first line that is not */
     int64_t delivered = s->entries_delivered;
-    Load load = {0, 0, 0};
+    Delivered sum = {0, 0, 0};
     s->spare = 0;
     while (room > 0) {
         if (unit->line >= unread || (few && without_line(s, unit, delivered))) {
@@ -1626,9 +1626,9 @@ APART void fetch_line(Sim *s, int64_t queued)
             break;
         }
         const int32_t rest = unit->entries - part;
-        if (s->few_constants && !part && !takes_constants(c, unit, rest < room ? rest : room, &load))
+        if (s->few_constants && !part && !takes_constants(c, unit, rest < room ? rest : room, &sum))
             break;
-        load.entries += rest;
+        sum.entries += rest;
         if (rest > room) {
             delivered += room;
             part += room;
