@@ -250,6 +250,7 @@ def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str,
 
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["loop", "unrolled"]), st.sampled_from(WIDTHS))
 @example("4801d84801d84839d875f5", "ZEN", "unrolled", "decoders")  # pipeline: 2.08 with four decoders, 2.10 with 7
+@example("4801d8c5fb1004c8c5fb1004c8c5f558c2c5f558c2c5fb110c0f90", "ZEN4", "loop", "fetch_bytes")  # a nop
 def test_no_bound_rises_with_a_wider_front_end(code: str, name: str, notion: str, key: str) -> None:
     """The simulated pipeline may: which of the waiting operations are there decides which ports they are given, and so
     how often one is in the way of a chain (the anomalies of list scheduling: R. L. Graham, SIAM J. Appl. Math. 17,
@@ -263,10 +264,11 @@ def test_no_bound_rises_with_a_wider_front_end(code: str, name: str, notion: str
     wider = replace(parameters, front_end=replace(front, **{key: now + 3}))
     before = analyse(loop, parameters, table, notion=notion)  # type: ignore[arg-type]
     after = analyse(loop, wider, table, notion=notion)  # type: ignore[arg-type]
-    bounds = cycles(after)
-    assert all(bounds[part] <= cycles(before)[part] for part in bounds if part != "pipeline")
-    without = replace(parameters, front_end=None)
-    assert analyse(loop, without, table, notion=notion).prediction <= before.prediction  # type: ignore[arg-type]
+    known = cycles(before)
+    assert all(bound <= known[part] for part, bound in cycles(after).items() if part != "pipeline")
+    if not any(instruction.mnemonic == "nop" for instruction in loop.instructions):  # which the front end fuses
+        without = replace(parameters, front_end=None)
+        assert analyse(loop, without, table, notion=notion).prediction <= before.prediction  # type: ignore[arg-type]
 
 
 @given(codes, st.sampled_from(ZENS), st.integers(2, 4))
