@@ -62,7 +62,8 @@ def _work(nest: LoopNest, flags: Collection[str]) -> ExpectedWork:
 
 
 def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[ExpectedAccess, ...]:
-    others = [number for number in range(len(nest.loops)) if number != loop]
+    # nearest first: of loops that a compiler may have jammed, which alike explain the code, that counts
+    others = [number for number in reversed(range(len(nest.loops))) if number != loop]
     moved = {number: dict(access_strides(nest, sizes, number)) for number in others}
     return tuple(
         ExpectedAccess(
