@@ -267,7 +267,7 @@ def _share(
     places: list[int], strides: tuple[int, ...], trips: tuple[int, ...], divided: list[bool], line_bytes: int
 ) -> float:
     loops = sorted(((abs(s), t, part) for s, t, part in zip(strides, trips, divided, strict=True) if s), reverse=True)
-    reaches = _reaches(places, [stride for stride, _, _ in loops])
+    reaches = _reaches(places, [(stride, trip) for stride, trip, _ in loops])
     factor, around = 1.0, None
     for (stride, trip, part), reach in zip(loops, reaches, strict=True):
         steps = 0 if part else reach
@@ -281,17 +281,34 @@ def _share(
     return factor - 1
 
 
-def _reaches(places: list[int], strides: list[int]) -> list[int]:
-    """How many steps of each stride, the largest first, lie between the outermost of these places."""
+def _reaches(places: list[int], loops: list[tuple[int, int]]) -> list[int]:
+    """How many steps of each loop lie between the outermost of these places.
+
+    Args:
+        loops: strides and trip counts, the largest stride first.
+    """
     middle = sorted(places)[len(places) // 2]
-    steps: list[list[int]] = [[0] for _ in strides]
-    for place in places:
-        rest = place - middle
-        for number, stride in enumerate(strides):
-            count = round(rest / stride)
-            steps[number].append(count)
-            rest -= count * stride
-    return [max(found) - min(found) for found in steps]
+    rests, reaches = [place - middle for place in places], []
+    for number, (stride, _) in enumerate(loops):
+        steps = [round(rest / stride) for rest in rests]
+        reaches.append(max(steps) - min(steps))
+        rests = [rest - step * stride for rest, step in zip(rests, steps, strict=True)]
+        if number + 1 < len(loops):
+            rests = _within_rows(rests, stride, loops[number + 1])
+    return reaches
+
+
+def _within_rows(rests: list[int], stride: int, inner: tuple[int, int]) -> list[int]:
+    """Where places lie in the rows that they are in, where a step of a loop passes over several rows of the next one
+    further in."""
+    row = inner[0] * inner[1]
+    if stride < 1.5 * row:
+        return rests
+    found, before, begin = {}, None, 0
+    for rest in sorted(set(rests)):
+        begin = rest if before is None or rest - before > row / 2 else begin
+        found[rest], before = rest - begin, rest
+    return [found[rest] for rest in rests]
 
 
 def straddling_arrays(working_set: WorkingSet, line_bytes: int) -> tuple[str, ...]:
