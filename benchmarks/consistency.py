@@ -38,7 +38,7 @@ TOLERANCE = 1e-9
 ABOVE = 1e-8
 """By how much of it a prediction may be above a roof that is found another way."""
 BOUNDS = ("orm", "hierarchical")
-BY_CODE = ("jammed-lines", "vector-accesses", "page-placement")
+BY_CODE = ("code-order", "vector-accesses", "page-placement")
 """Notes of predictions whose traffic is that of the code and of its pages; `traffic` knows neither, and says so."""
 Facts = Iterator[tuple[str, float]]
 """Names of quantities with what a part says of them; T in cy/CL, P in iterations/s, traffic in B/It."""

@@ -828,9 +828,8 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
         text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
         notes.append(Note("loops-exchanged", text))
     if fit.copies > 1:
-        how = "at once (unroll-and-jam or vector lanes); reuse is that of the loops as the source writes them"
-        text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} {how}"
-        notes.append(Note("outer-loop-unrolled", text))
+        text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} at once"
+        notes.append(Note("outer-loop-unrolled", f"{text} (unroll-and-jam or vector lanes)", "assumption"))
     return tuple(notes)
 
 

@@ -6,7 +6,7 @@ each comes from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -92,6 +92,8 @@ class CacheLevel:
         return fits
 
 
+RUN_STREAMS = 3
+"""Streams whose runs begin together where `run_length_of_three` is measured."""
 WORK_LINES = 2
 """Lines of the last cache in the pass beside whose line from memory work of the core is measured (`beside_work`)."""
 
@@ -108,6 +110,7 @@ class TransferPath:
         penalty_load, penalty_store: extra cycles per cache line loaded or stored (fitted latency penalties, mostly 0).
         run_length: (bytes, cycles per line), ascending in bytes: what a line loaded from the outer level takes in
             contiguous runs of so many bytes, each of which starts the stream anew; empty: not measured.
+        run_length_of_three: the same of a line of each of `RUN_STREAMS` streams whose runs begin together.
         small_pages: cycles by which a line loaded from the outer level takes longer in pages of 4 KiB than in huge
             ones; None: not measured.
         beside_memory: cycles that a line from memory takes beside 0, 1, 2, … lines loaded from the outer level; empty:
@@ -125,31 +128,44 @@ class TransferPath:
     penalty_load: float = 0.0
     penalty_store: float = 0.0
     run_length: tuple[tuple[float, float], ...] = ()
+    run_length_of_three: tuple[tuple[float, float], ...] = ()
     small_pages: float | None = None
     beside_memory: tuple[float, ...] = ()
     beside_work: tuple[tuple[float, float], ...] = ()
 
-    def restart_cycles(self, run_bytes: float) -> float:
+    def restart_cycles(self, run_bytes: float, streams: float = 1.0) -> float:
         """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of
         which the bandwidth is.
 
         Between measured lengths the time of a whole run is linear in its bytes: its first lines cost what those of a
-        shorter run cost. Shorter runs than the shortest measured are taken as that one.
+        shorter run cost. Shorter runs than the shortest measured are taken as that one. Several streams whose runs
+        begin together wait in part at once: what they take together is linear in their number, by that of one and of
+        `RUN_STREAMS`; where one alone was measured, each costs what it costs alone.
         """
-        if not self.run_length or run_bytes >= self.run_length[-1][0]:
-            return 0.0
-        (low, first), plateau = self.run_length[0], self.run_length[-1][1]
-        found = first
-        for size, cycles in self.run_length:
-            if low < run_bytes <= size:
-                found = (first * low + (cycles * size - first * low) * (run_bytes - low) / (size - low)) / run_bytes
-            low, first = size, cycles
-        return max(0.0, found - plateau)
+        alone = _beyond_longest(self.run_length, run_bytes)
+        if streams <= 1 or not self.run_length_of_three:
+            return alone
+        together = RUN_STREAMS * _beyond_longest(self.run_length_of_three, run_bytes)
+        each = (together - alone) / (RUN_STREAMS - 1)
+        return min(alone, max(0.0, alone + each * (streams - 1)) / streams)
 
     @property
     def time_name(self) -> str:
         """The name of this path's time in the overlap expression and in results, e.g. `T_L3Mem`."""
         return f"T_{self.name}"
+
+
+def _beyond_longest(lengths: Sequence[tuple[float, float]], run_bytes: float) -> float:
+    """Cycles by which a line of a run takes longer than one of the longest; see `TransferPath.restart_cycles`."""
+    if not lengths or run_bytes >= lengths[-1][0]:
+        return 0.0
+    (low, first), plateau = lengths[0], lengths[-1][1]
+    found = first
+    for size, cycles in lengths:
+        if low < run_bytes <= size:
+            found = (first * low + (cycles * size - first * low) * (run_bytes - low) / (size - low)) / run_bytes
+        low, first = size, cycles
+    return max(0.0, found - plateau)
 
 
 @dataclass(frozen=True, slots=True)

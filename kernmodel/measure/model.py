@@ -178,15 +178,18 @@ class SeveralCores:
 
 @dataclass(frozen=True, slots=True)
 class RunPoint:
-    """Loads from memory in contiguous runs of `run_bytes`, each at another place: `cycles_per_line` of one core."""
+    """Loads from memory in contiguous runs of `run_bytes`, each at another place, by as many streams in turn:
+    `cycles_per_line` of one core."""
 
     run_bytes: int
+    streams: int
     cycles_per_line: Figure
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What starting a stream costs, by ascending length of the run; empty where it was not measured."""
+    """What starting a stream, and several together, costs, by number of streams and ascending length of the run; empty
+    where it was not measured."""
 
     points: tuple[RunPoint, ...]
     notes: tuple[Note, ...]

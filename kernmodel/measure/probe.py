@@ -20,6 +20,7 @@ from kernmodel.errors import MeasurementError, Note
 from kernmodel.machine.files.schema import LEAST_BESIDE
 from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.load import find_machine, load_machine
+from kernmodel.machine.model import RUN_STREAMS
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import MIXES, mix_name
@@ -31,7 +32,7 @@ from kernmodel.measure.model import (
     CoresPoint,
     LinesBeside,
     Peak,
-    Runs,
+    RunPoint,
     SeveralCores,
     WorkBeside,
 )
@@ -302,15 +303,16 @@ def _paths(
             width = "measured" if outer in measured else "unknown"
             source = "by the streams of one core in bandwidths" if outer in measured else _NO_SOURCE
         path: dict[str, Any] = {"width": width, "duplex": like["duplex"]}
-        lengths = _run_lengths(found.runs) if outer == "Mem" else []
-        if lengths:
-            path["run_length"] = lengths
-            spread = _spreads((f"{p.run_bytes} B", p.cycles_per_line.spread_percent) for p in found.runs.points)
-            source += f"; run_length {here}, {spread}"
+        for streams, key in _RUN_KEYS.items() if outer == "Mem" else ():
+            own = [point for point in found.runs.points if point.streams == streams]
+            if (lengths := _run_lengths(own)) and (streams == 1 or "run_length" in path):
+                path[key] = lengths
+                spread = _spreads((f"{p.run_bytes} B", p.cycles_per_line.spread_percent) for p in own)
+                source += f"; {key} {here}, {spread}"
         if beside := _beside_memory(found.beside, outer):
             path["beside_memory"] = beside
-            own = [one for one in found.beside if one.level == outer]
-            spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in own)
+            lines = [one for one in found.beside if one.level == outer]
+            spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in lines)
             source += f"; beside_memory {here}, {spread}"
         work = _beside_work(found.work) if outer == "Mem" else []
         if work:
@@ -362,13 +364,17 @@ def _streams(found: OneCore, here: str) -> dict[str, Any]:
     return {"streams": facts}
 
 
-def _run_lengths(runs: Runs) -> list[list[str]]:
+_RUN_KEYS = {1: "run_length", RUN_STREAMS: "run_length_of_three"}
+"""Under which key the runs of so many streams are written."""
+
+
+def _run_lengths(points: Sequence[RunPoint]) -> list[list[str]]:
     """Bytes and cycles per line of the confirmed lengths that cost no more than the shorter ones; nothing without the
     longest, of which the bandwidth is."""
-    if not runs.points or not runs.points[-1].cycles_per_line.confirmed:
+    if not points or not points[-1].cycles_per_line.confirmed:
         return []
     found: list[tuple[int, float]] = []
-    for point in reversed(runs.points):
+    for point in reversed(points):
         cycles = point.cycles_per_line
         if cycles.confirmed and (not found or cycles.value >= found[-1][1]):
             found.append((point.run_bytes, cycles.value))

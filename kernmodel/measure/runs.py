@@ -2,13 +2,16 @@
 
 A large set is walked in runs of one length, each block once before any comes again, in an order in which no neighbours
 follow one another (a linear congruential sequence of full period modulo a power of two: Hull, Dobell, SIAM Review 4(3),
-1962). Addresses are known ahead of the loads, as those of rows are.
+1962). Addresses are known ahead of the loads, as those of rows are. Several streams walk a part of the set each, in
+turn line by line, and begin their runs together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
+from kernmodel.machine.model import RUN_STREAMS
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, level_sizes
 from kernmodel.measure.blocks import doubts
@@ -20,11 +23,15 @@ from kernmodel.measure.samples import UNROLLED_TOLERANCE
 EFFORT = Effort(samples=60, rounds=3, seconds=5.0, issue=UNROLLED_TOLERANCE)
 RUN_BYTES = (512, 1024, 4096, 16384, 65536, 262144)
 """Lengths of runs; the longest counts as a stream without an end."""
+STREAMS = (1, RUN_STREAMS)
+"""How many streams begin their runs together."""
 _FACTOR, _INCREMENT = 0x5851F42D, 0x14057B7F
 """One more than a multiple of four, and odd: then the sequence meets every block."""
 _POSITION = 63
 _CALL_BYTES = 1 << 20
 _UNROLLED = 4
+_APART = 5 * 4096 + 8 * LINE
+"""Bytes by which parts of the set are further apart than they are long, so that streams do not share sets of caches."""
 
 
 def measure_runs(
@@ -45,23 +52,28 @@ def measure_runs(
     total = 1 << (wanted - 1).bit_length() if 2 * wanted < topology.memory_bytes / 2 else 1 << wanted.bit_length() - 1
     harness.buffer(0, Buffer(total))
     points, notes = [], []
-    for size in RUN_BYTES:
-        progress(f"runs of {size} B")
+    for streams, size in product(STREAMS, RUN_BYTES):
+        what = f"runs of {size} B" + (f" of {streams} streams" if streams > 1 else "")
+        progress(what)
         harness.value(_POSITION, 0)
-        harness.load(function(size, total // size))
-        runs = max(1, _CALL_BYTES // size)
-        lines = runs * size // LINE
+        part = total if streams == 1 else total // (1 << streams.bit_length())
+        harness.load(function(size, part // size, streams))
+        runs = max(1, _CALL_BYTES // size // streams)
+        lines = runs * streams * size // LINE
         figure = harness.figure([Case(1, runs)], lambda ends, lines=lines: ends[0] / lines, effort)  # type: ignore[misc]
-        notes += doubts(figure, f"runs of {size} B")
-        points.append(RunPoint(size, figure))
+        notes += doubts(figure, what)
+        points.append(RunPoint(size, streams, figure))
     return Runs(tuple(points), tuple(notes))
 
 
-def function(size: int, blocks: int) -> bytes:
-    """The loop over as many blocks of `size` bytes as the argument says, of `blocks` (both powers of two)."""
+def function(size: int, blocks: int, streams: int = 1) -> bytes:
+    """The loop over as many blocks of `size` bytes as the argument says, of `blocks` (both powers of two), in each of
+    as many parts of the set as there are streams, one behind the other and some pages apart."""
     width = min(x86.vector_bytes(), 32)
     register, move = ("ymm", "vmovups") if width == 32 else ("xmm", "movups")
-    loads = [f"{move} {register}{at // width % 8}, [rax + {at}]" for at in range(0, _UNROLLED * LINE, width)]
+    places = product(range(0, _UNROLLED * LINE, LINE), range(streams), range(0, LINE, width))
+    at = [stream * (size * blocks + _APART) + line + within for line, stream, within in places]
+    loads = [f"{move} {register}{number % 8}, [rax + {place}]" for number, place in enumerate(at)]
     lines = [
         "mov r8, [rdx]",
         f"mov r15, [rdx + {8 * _POSITION}]",

@@ -258,7 +258,7 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
     for peak in trial.peaks.peaks:
         yield peak.name, peak.per_cycle.inverse(1.0)
     for run in trial.runs.points:
-        yield f"runs of {run.run_bytes} B", run.cycles_per_line
+        yield f"runs of {run.run_bytes} B" + f" of {run.streams} streams" * (run.streams > 1), run.cycles_per_line
     for point in trial.share.points:
         yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", point.cycles_per_line
     if trial.small_pages is not None:

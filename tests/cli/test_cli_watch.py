@@ -218,8 +218,7 @@ def test_messages_stand_where_they_belong(run, kernel):
     assert (done.status, done.err) == (0, "")
     places = re.findall(r"^rows\.c:(\d+):(\d+): note: (\S+)", done.out, re.MULTILINE)
     assert places == [("6", "9", "T_ECM"), ("7", "23", "a[j-1][i]"), ("7", "37", "a[j][i]"), ("7", "13", "b[j][i]")]
-    (warning,) = done.out.splitlines()[len(places) :]
-    assert warning.startswith("rows.c:6:9: warning: the compiler executes 2 iterations of the loop over j at once")
+    assert len(done.out.splitlines()) == len(places)  # nothing to warn of
     headline = run("ecm", "-m", "clx", kernel).out.partition("T_ECM ")[2].splitlines()[0]
     assert headline in done.out
     more = run("ecm", "-m", "clx", kernel, "--format", "gcc", "-v").out.splitlines()

@@ -59,7 +59,7 @@ def figure(value: float, confirmed: bool = True) -> Figure:
 
 RUNS = Runs(
     tuple(
-        RunPoint(size, figure(cycles, confirmed))
+        RunPoint(size, 1, figure(cycles, confirmed))
         for size, cycles, confirmed in (
             (512, 22.5, True), (1024, 19.2, False), (4096, 17.5, True), (16384, 9.6, True), (65536, 10.2, True),
             (262144, 9.7, True),

@@ -84,7 +84,7 @@ def test_performance_of_all_cores_is_that_of_the_busiest_where_a_loop_is_divided
     """Five rows on four cores: one core has two of them."""
     (tmp_path / "rows.c").write_text(
         "double a[7][2000], b[7][2000];\n#pragma omp parallel for\n"
-        "for (int j = 1; j < 6; ++j) for (int i = 1; i < 1999; ++i) b[j][i] = a[j-1][i] + a[j+1][i];\n"
+        "for (int j = 1; j < 6; ++j) for (int i = 1; i < 1999; ++i) b[j][i] = a[j][i-1] + a[j][i+1];\n"
     )
     kernel = KernelRequest(str(tmp_path / "rows.c"), "clx", {})
     (point,) = predict_ecm(kernel, CodeRequest(), (4,)).scaling

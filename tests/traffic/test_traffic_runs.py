@@ -11,7 +11,8 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.nest.tiling import tile
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
-from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, runs_of, shortest_run
+from kernmodel.traffic.jammed import runs_of
+from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, shortest_run
 
 SIZES = {"N": 800, "M": 600, "L": 60}
 
@@ -26,7 +27,7 @@ def measured() -> Machine:
 def test_rows_that_adjoin_are_one_run_and_blocks_of_them_are_not() -> None:
     nest = load_kernel("3d-7pt")
     whole, rows, blocks = (
-        contiguous_runs(tile(nest, sizes) if sizes else nest, SIZES, 64)["a", "a[k][j][i]"]
+        contiguous_runs(tile(nest, sizes) if sizes else nest, SIZES, 64)["a", "a[k][j][i]"][0]
         for sizes in ({}, {"j": 11}, {"j": 11, "i": 80})
     )
     assert whole == pytest.approx(8 * 598 * 800, rel=0.001)  # a plane; the next one begins two rows further
@@ -40,8 +41,8 @@ def test_strides_beyond_a_line_and_tables_have_no_runs() -> None:
         for (int j = 0; j < N; ++j) for (int i = 0; i < N; ++i) a[j][i] = b[i][j] + c[t[i]]; }"""
     runs = contiguous_runs(parse_kernel(text, "f.c"), {"N": 1000}, 64)
     assert set(runs) == {("a", "a[j][i]"), ("t", "t[i]")}
-    assert runs["a", "a[j][i]"] == 8_000_000
-    assert runs["t", "t[i]"] == 4_000  # walked again for every j
+    assert runs["a", "a[j][i]"] == (8_000_000,)
+    assert runs["t", "t[i]"] == (4_000,)  # walked again for every j
 
 
 def test_lines_of_short_runs_cost_more_where_it_was_measured(measured: Machine) -> None:
@@ -55,3 +56,6 @@ def test_lines_of_short_runs_cost_more_where_it_was_measured(measured: Machine) 
     assert found is not None and found[0] < 512
     assert restart_cycles(memory, traffic, runs) == pytest.approx(lines * (40 - 8), rel=1e-6)
     assert restart_cycles(measured.paths[0], traffic, runs) == 0
+    # two streams that begin their runs together: half of what both wait for is shared here
+    both = replace(memory, run_length_of_three=((512.0, 8.0 + 64 / 3), (65536.0, 8.0)))
+    assert restart_cycles(both, traffic, runs) == pytest.approx(lines * (32 + 16) / 2, rel=0.01)

@@ -182,7 +182,11 @@ def _check_paths(reading: FieldReader, values: Values) -> None:
         if paths.get(name, {}).get("width") == "unknown":
             _check_unknown(reading, name, outer, measured=outer in measured)
     for name, row in paths.items():
-        _check_run_length(reading, f"paths.{name}.run_length", row.get("run_length") or ())
+        for series in ("run_length", "run_length_of_three"):
+            _check_run_length(reading, f"paths.{name}.{series}", row.get(series) or ())
+        if row.get("run_length_of_three") and not row.get("run_length"):
+            what = "has no meaning without what runs of one stream take"
+            reading.problem(f"paths.{name}.run_length_of_three", what, "add run_length, or leave it out")
 
 
 def _check_unknown(reading: FieldReader, name: str, outer: str, *, measured: bool) -> None:

@@ -157,6 +157,7 @@ PATH: Table = {
     "penalty_load": Field(_PENALTY, required=False, default=0.0),
     "penalty_store": Field(_PENALTY, required=False, default=0.0),
     "run_length": Field(_RUN_LENGTH, required=False),
+    "run_length_of_three": Field(_RUN_LENGTH, required=False),
     "small_pages": Field(_PENALTY, required=False),
     "beside_memory": Field(_beside, required=False),
     "beside_work": Field(_BESIDE_WORK, required=False),
@@ -328,8 +329,8 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
-    others = {"bytes_per_cycle": width, "run_length": row["run_length"] or ()}
-    others |= {"beside_memory": row["beside_memory"] or (), "beside_work": row["beside_work"] or ()}
+    series = ("run_length", "run_length_of_three", "beside_memory", "beside_work")
+    others = {"bytes_per_cycle": width, **{key: row[key] or () for key in series}}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 
 

@@ -169,9 +169,10 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         right("stored", "penalty_store", _cycles),
     )
     lengths = (
-        (f"from {path.outer}", ", ".join(f"{format_bytes(size)}: {short(cycles)}" for size, cycles in path.run_length))
+        (f"from {path.outer}{of}", ", ".join(f"{format_bytes(size)}: {short(cycles)}" for size, cycles in series))
         for path in paths
-        if path.run_length
+        for of, series in (("", path.run_length), (", of three streams at once", path.run_length_of_three))
+        if series
     )
     beside = (
         (f"of {path.outer}", ", ".join(f"{count}: {short(cycles)}" for count, cycles in enumerate(path.beside_memory)))

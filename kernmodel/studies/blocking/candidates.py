@@ -139,7 +139,7 @@ def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
     for share in SMALLER:
         yield replace(shape, blocks={loop: grain.down(loop, ceil(size * share)) for loop, size in shape.blocks.items()})
     for loop, size in shape.blocks.items():
-        step = grain.steps[-1] if loop == grain.inner else ceil(size / 4)
+        step = grain.least(loop) if loop == grain.inner else grain.up(loop, ceil(size / 4), size)
         for changed in (size - step, size + step):
             if 0 < changed < extents[loop]:
                 yield replace(shape, blocks={**shape.blocks, loop: changed})
@@ -175,8 +175,9 @@ def _gains(before: Modelled, one: Modelled) -> bool:
 
 def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled) -> Candidate:
     """The answer's row of a modelled nest."""
-    machine, traffic, halo = one.answer.machine, one.answer.traffic, modeller.halo_share(one.answer.traffic)
-    runs, path = contiguous_runs(one.answer.nest, modeller.sizes, machine.line_bytes), machine.paths[-1]
+    machine, traffic, halo = one.answer.machine, one.answer.traffic, modeller.halo_share(one.answer)
+    answer, path = one.answer, machine.paths[-1]
+    runs = answer.runs or contiguous_runs(answer.nest, modeller.sizes, machine.line_bytes)
     shortest = shortest_run(traffic, runs, path.outer)
     restart = restart_cycles(path, traffic, runs) if path.run_length else None
     return Candidate(

@@ -14,6 +14,7 @@ from math import ceil
 
 from kernmodel.formulas.formula import ZERO, Formula
 from kernmodel.source.model import LoopNest
+from kernmodel.source.nest.jammed import Jam, in_order
 from kernmodel.source.nest.sizes import trip_counts
 from kernmodel.source.nest.tiling import inside_block
 from kernmodel.studies.blocking.answer import BlockLimit
@@ -80,11 +81,18 @@ class BlockVolumes:
     """
 
     def __init__(
-        self, nest: LoopNest, loops: Sequence[str], sizes: Mapping[str, int], line_bytes: int, stores: StoreMode
+        self,
+        nest: LoopNest,
+        loops: Sequence[str],
+        sizes: Mapping[str, int],
+        line_bytes: int,
+        stores: StoreMode,
+        jam: Jam | None = None,
     ) -> None:
+        """`jam`: how many iterations of an outer loop the code executes at once."""
         inside, symbols = inside_block(nest, loops)
         self.loops = tuple(loops)
-        self._prepared = symbolic_nest(inside)
+        self._prepared, self._jam = symbolic_nest(in_order(inside, jam)), jam
         self._names = {variable: str(symbol) for variable, symbol in symbols.items()}
         self._sizes, self._line_bytes, self._stores = sizes, line_bytes, stores
         self._known: dict[tuple[int, ...], _Inside] = {}
@@ -95,7 +103,9 @@ class BlockVolumes:
 
     def needed(self, keys: Sequence[ReuseKey], blocks: Blocks) -> Size | None:
         """The volume that all these reuses need; None where blocks are so short that there is no such reuse."""
-        place = tuple(blocks[variable] for variable in self.loops)
+        place, jam = tuple(blocks[variable] for variable in self.loops), self._jam
+        if jam and blocks.get(jam.along, jam.copies) < jam.copies:
+            return None
         if place not in self._known:
             sized = at_sizes(self._prepared, self.values(blocks), self._line_bytes)
             self._known[place] = _Inside(reuse_analysis(sized, self._line_bytes, self._stores))

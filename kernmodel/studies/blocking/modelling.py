@@ -17,10 +17,12 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict, refuse_unknown
 from kernmodel.source.model import LoopNest
+from kernmodel.source.nest.jammed import Jam, in_order
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
 from kernmodel.studies.predict.division import CoreParts
+from kernmodel.studies.predict.order import jam_of
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Code, Stages
@@ -30,10 +32,11 @@ from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.conditions.windows import Window
 from kernmodel.traffic.gradual import OTHERS
+from kernmodel.traffic.jammed import per_source_iteration
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.simulation.sampling import effort
 from kernmodel.traffic.simulation.simulate import simulate
-from kernmodel.traffic.stream_runs import runs_of, strides_of
+from kernmodel.traffic.stream_runs import strides_of
 from kernmodel.value_types import dataclass
 
 SMALL = 2_000_000
@@ -84,11 +87,21 @@ class Modeller:
         self.nest = self._share_of(self.parts)
         self.extents = loop_extents(self.nest, self.sizes)
         self.compared: set[tuple[tuple[str, int], ...]] = set()
-        line = before.machine.line_bytes
-        self._analysis = reuse_analysis(
-            at_sizes(symbolic_nest(self.nest), self.sizes, line), line, before.traffic.stores
-        )
+        self._analyses: dict[Jam | None, Analysis] = {}
         self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
+
+    def jam_of(self, answer: EcmAnswer) -> Jam | None:
+        """How many iterations of an outer loop the code of an answer executes at once, as far as its traffic is that of
+        this order."""
+        return None if self._point.code.classic else jam_of(answer.loop, self.nest, self.sizes)
+
+    def _analysis(self, jam: Jam | None) -> Analysis:
+        """The reuse of the nest in the order of code that executes so many iterations at once."""
+        if jam not in self._analyses:
+            line, nest = self.before.machine.line_bytes, symbolic_nest(in_order(self.nest, jam))
+            sized = at_sizes(nest, self.sizes, line)
+            self._analyses[jam] = reuse_analysis(sized, line, self.before.traffic.stores)
+        return self._analyses[jam]
 
     def _share_of(self, parts: int) -> LoopNest:
         """What one of so many cores executes of the nest; all of it where no part stands for that."""
@@ -133,8 +146,13 @@ class Modeller:
         whole = whole_blocks(nest, one.blocks)
         if whole is None:
             return None
-        machine, known = one.answer.machine, one.answer.traffic
-        return simulate(whole, machine, self.sizes, cores=known.cores, stores=known.stores, spend=effort(WINDOWS))
+        known, jam = one.answer.traffic, jam_of(one.answer.loop, whole, self.sizes)
+        ordered = in_order(whole, jam)
+        found = simulate(
+            ordered, one.answer.machine, self.sizes,
+            cores=known.cores, stores=known.stores, spend=effort(WINDOWS),
+        )  # fmt: skip
+        return found if jam is None or ordered is whole else per_source_iteration(found, whole, self.sizes, jam)
 
     def _with_traffic(self, symbolic: Modelled, traffic: Traffic | None, asked: KernelRequest) -> Modelled:
         """The model of the same nest with simulated traffic; None: as every command simulates it."""
@@ -149,9 +167,8 @@ class Modeller:
         )
         answer = symbolic.answer
         classic, outside = self._point.code.classic, answer.prediction.outside
-        runs = None if classic else runs_of(answer.nest, self.sizes, answer.machine)
         streams = None if classic else self._stages.streams(self._point.kernel.machine)
-        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs, streams=streams)
+        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=answer.runs, streams=streams)
         return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
 
     def by_default(self) -> Modelled:
@@ -206,19 +223,20 @@ class Modeller:
             self.notes.append(Note("not-compiled", text))
             return None
 
-    def halo_share(self, traffic: Traffic) -> float:
+    def halo_share(self, answer: EcmAnswer) -> float:
         """Lines that the last cache misses only because of the borders of blocks, as a share of all that it misses.
 
         Without borders, the nest as it stands would miss what it misses with the same reuses in that cache.
         """
-        last, analysis = self.before.machine.levels[-1].name, self._analysis
+        traffic, jam = answer.traffic, self.jam_of(answer)
+        last, analysis = self.before.machine.levels[-1].name, self._analysis(jam)
         held = frozenset(
             (reuse.carried_by, reuse.array, reuse.access, reuse.source)
             for condition in traffic.conditions
             if condition.cache == last and condition.holds
             for reuse in condition.reuses
         )
-        lines = sum(_missed(reuse, analysis, held) for reuse in analysis.reuses)
+        lines = sum(_missed(reuse, analysis, held) for reuse in analysis.reuses) / (jam.copies if jam else 1)
         all_lines = missed_lines(traffic, last) / traffic.iterations_per_unit
         return max(0.0, 1 - lines / all_lines) if all_lines else 0.0
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, lcm
 from typing import TYPE_CHECKING
 
+from kernmodel.source.nest.jammed import Jam
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, Failing, blocked_sets
 from kernmodel.studies.predict.outside import inner_iterations
@@ -38,10 +39,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """To what the block size of the inner loop is rounded: the coarsest of `steps` that leaves anything."""
+    """To what block sizes are rounded: that of the inner loop to the coarsest of `steps` that leaves anything, that of
+    the loop of which the code executes several iterations at once to as many (`jam`)."""
 
     inner: str
     steps: tuple[int, ...]
+    jam: Jam | None = None
+
+    def least(self, variable: str) -> int:
+        """The smallest block size: a whole line, or what the code executes at once."""
+        return self._of(variable)[-1]
 
     def down(self, variable: str, size: int) -> int:
         """The size rounded down."""
@@ -53,14 +60,17 @@ class Grain:
         return next((rounded for rounded in fitting if rounded <= at_most), at_most)
 
     def _of(self, variable: str) -> tuple[int, ...]:
-        return self.steps if variable == self.inner else (1,)
+        if variable == self.inner:
+            return self.steps
+        return (self.jam.copies if self.jam and variable == self.jam.along else 1,)
 
 
-def grain_of(answer: EcmAnswer) -> Grain:
-    """Whole cache lines of the leading stream and whole passes of the compiled loop; else whole cache lines."""
+def grain_of(answer: EcmAnswer, jam: Jam | None) -> Grain:
+    """Whole cache lines of the leading stream and whole passes of the compiled loop; else whole cache lines. `jam`: how
+    many iterations of an outer loop these execute at once."""
     line, along = max(1, round(answer.traffic.iterations_per_unit)), inner_iterations(answer)
     both = lcm(line, int(along)) if along == int(along) else line
-    return Grain(answer.nest.inner.variable, (both, line) if both != line else (line,))
+    return Grain(answer.nest.inner.variable, (both, line) if both != line else (line,), jam)
 
 
 class Shapes:
@@ -121,8 +131,7 @@ class Shapes:
 
     def _useful(self, loop: str, largest: int) -> bool:
         """Whether blocks of this size are blocks, and hold a whole cache line."""
-        least = self._grain.steps[-1] if loop == self._grain.inner else 2
-        return least <= largest < self._extents[loop]
+        return max(2, self._grain.least(loop)) <= largest < self._extents[loop]
 
     def _largest(self, one: Failing, volumes: BlockVolumes, given: Blocks, capacity: float) -> int:
         """The largest size of the loops that are not given, all of one size, that fits."""
@@ -162,7 +171,7 @@ class Shapes:
         top = min(self._extents[loop] for loop in outer)
         largest = self._largest(one, volumes, given, one.capacity)
         for size in self._fills(one, volumes, given, largest):
-            if 1 < size < top:
+            if max(2, *map(self._grain.least, outer)) <= size < top:
                 blocks = {**dict.fromkeys(outer, size), **given}
                 yield self._rounded(blocks, volumes.limit(one, blocks, self._extents))
 

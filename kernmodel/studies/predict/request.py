@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.placement import Placement
     from kernmodel.traffic.model import Difference, Traffic
+    from kernmodel.traffic.stream_runs import Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +286,11 @@ class InCoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EcmAnswer:
-    """The answer of `kernmodel ecm` for one point: every stage's value and the prediction made of them."""
+    """The answer of `kernmodel ecm` for one point: every stage's value and the prediction made of them.
+
+    Attributes:
+        runs: how far each reference walks contiguously; None where that makes no difference.
+    """
 
     nest: LoopNest
     machine: Machine
@@ -298,3 +303,4 @@ class EcmAnswer:
     prediction: EcmPrediction
     scaling: tuple[ScalingPoint, ...]
     notes: tuple[Note, ...]
+    runs: Runs | None = None

@@ -35,6 +35,7 @@ from kernmodel.studies.predict.division import division_notes, scale_divided, sp
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
+from kernmodel.studies.predict.order import jam_of, order_notes
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.traffic import TrafficMethod, is_simulated, traffic_key, traffic_method
 from kernmodel.traffic.model import SYMBOLIC
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from kernmodel.models.outside import OutsideWork
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
+    from kernmodel.source.nest.jammed import Jam
     from kernmodel.studies.predict.arrays import ArrayPlaces
     from kernmodel.studies.predict.placement import Placement
     from kernmodel.studies.predict.row_starts import Origin
@@ -482,14 +484,20 @@ class Stages:
         return self._traffics.get(key, lambda: method.with_ends(whole, case.sizes))
 
     def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
-        """The traffic with what the compiled loop changes of it; the textbook model takes the source's."""
-        from kernmodel.traffic.jammed import jammed_traffic
+        """The traffic in the order in which the compiled loop executes the nest; the textbook model takes the
+        source's."""
+        from kernmodel.traffic.jammed import per_source_iteration
 
         if case.point.code.classic:
             return self._traffic(case, stores, cores)
-        method = case.method
-        found = self._placed_traffic(case, stores, cores, lanes_of(loop, method.nest))
-        return jammed_traffic(found, method.nest, method.machine, loop.along, loop.copies)
+        method, jam = case.method, _jam(case, loop)
+        if jam is None:
+            found = self._placed_traffic(case, stores, cores, lanes_of(loop, method.nest))
+            return replace(found, notes=(*found.notes, *order_notes(loop, jam)))
+        whole = case.whole or case
+        ordered = replace(whole, key=(whole.key, jam), method=whole.method.jammed(jam) or whole.method)
+        found = per_source_iteration(self._placed_traffic(ordered, stores, cores, 1), method.nest, case.sizes, jam)
+        return method.with_ends(replace(found, notes=(*found.notes, *order_notes(loop, jam))), case.sizes)
 
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:
@@ -703,7 +711,7 @@ class Stages:
         from kernmodel.models.pages import in_pages
         from kernmodel.source.nest.sizes import declared_bytes
         from kernmodel.studies.predict.arrays import aliasing_notes
-        from kernmodel.traffic.stream_runs import runs_of
+        from kernmodel.traffic.jammed import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine
@@ -714,7 +722,8 @@ class Stages:
         predictions: dict[Hashable, EcmPrediction] = {}
         classic, parts = case.point.code.classic, case.point.kernel.parts or cores
         on_parts: dict[Note, None] = {}
-        runs = None if classic else runs_of(method.nest, case.sizes, machine)
+        jam = None if classic else _jam(case, loop)
+        runs = None if classic else runs_of(method.nest, case.sizes, machine, jam)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
         @cache
@@ -773,6 +782,7 @@ class Stages:
             incore=incore,
             prediction=prediction,
             scaling=scaled,
+            runs=runs,
             notes=tuple(dict.fromkeys((*notes, *on_parts, *divided))),
         )
 
@@ -867,6 +877,12 @@ def lanes_of(loop: AssemblyLoop, nest: LoopNest) -> int:
     element = max((nest.arrays[access.array].element.size_bytes for access in inner), default=0)
     widest = max((stream.reference.size_bytes for stream in loop.streams if stream.stride_bytes), default=0)
     return max(1, min(widest // element, int(loop.iterations_per_pass))) if element else 1
+
+
+def _jam(case: _Case, loop: AssemblyLoop) -> Jam | None:
+    """How many iterations of an outer loop the code executes at once, where the traffic is that of this order."""
+    jam = jam_of(loop, case.method.nest, case.sizes)
+    return jam if jam and (case.whole or case).method.jammed(jam) else None
 
 
 def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tuple[Note, ...]]:

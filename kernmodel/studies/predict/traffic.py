@@ -25,6 +25,7 @@ _FEW, _SOME = 4, 256
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
+    from kernmodel.source.nest.jammed import Jam
     from kernmodel.studies.predict.together import Together
     from kernmodel.traffic.comparison.evidence import Evidence
     from kernmodel.traffic.conditions.layer_conditions import SizedReuse, Volumes
@@ -51,7 +52,8 @@ class TrafficMethod:
             evidence: what speaks against them.
         cuts: how it is divided at the sizes that were asked for last; parts: those that were asked for last;
             inner: its traffic where it stands for them, by layer conditions;
-            simulated: what crosses the paths out of its inner caches, as far as that was asked for.
+            simulated: what crosses the paths out of its inner caches, as far as that was asked for;
+            orders: the ways to its traffic with several iterations of a loop at once, by that loop and their number.
         part: that whose ends its traffic is to have, where it stands for it otherwise; None: the nest by itself.
         among: the nests that are executed with it, and its number among them; None: it is taken alone.
         unblocked: the nest before it was blocked, None: it was not.
@@ -70,6 +72,7 @@ class TrafficMethod:
     conditions: Memo[Traffic] = field(default_factory=lambda: Memo(_FEW))
     evidence: Memo[Evidence] = field(default_factory=lambda: Memo(_FEW))
     simulated: Memo[tuple[PathTraffic, ...]] = field(default_factory=lambda: Memo(_SOME))
+    orders: Memo[TrafficMethod | None] = field(default_factory=lambda: Memo(_FEW))
     part: TrafficMethod | None = None
     among: tuple[Together, int] | None = None
     unblocked: LoopNest | None = None
@@ -126,6 +129,18 @@ class TrafficMethod:
 
             part = tile(part, blocks)
         return traffic_method(part, self.machine, self.request)
+
+    def jammed(self, jam: Jam) -> TrafficMethod | None:
+        """The way to the traffic of code that executes so many iterations of a loop at once, of which an iteration is
+        several of the nest; None where these are not alike, or other nests are executed with it."""
+        from kernmodel.source.nest.jammed import jammed
+
+        def find() -> TrafficMethod | None:
+            nest = jammed(self.nest, jam)
+            return None if nest is None else traffic_method(nest, self.machine, self.request)
+
+        found = None if self.among is not None else self.orders.get(jam, find)
+        return found and replace(found, machine=self.machine, request=self.request)
 
     def _stands_for(self, part: TrafficMethod, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> bool:
         """Whether the nest is known to have the traffic of a part of it, but for its ends."""
@@ -498,7 +513,7 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     from kernmodel.models.streams import streams_of
     from kernmodel.models.transfers import transfer_times
     from kernmodel.studies.predict.machine_check import core_parameters
-    from kernmodel.traffic.stream_runs import runs_of
+    from kernmodel.traffic.jammed import runs_of
 
     traffic, machine = answer.traffic, answer.machine
     runs = runs_of(answer.nest, traffic.sizes, machine) or {}
