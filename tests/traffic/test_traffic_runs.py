@@ -59,3 +59,12 @@ def test_lines_of_short_runs_cost_more_where_it_was_measured(measured: Machine) 
     # two streams that begin their runs together: half of what both wait for is shared here
     both = replace(memory, run_length_of_three=((512.0, 8.0 + 64 / 3), (65536.0, 8.0)))
     assert restart_cycles(both, traffic, runs) == pytest.approx(lines * (32 + 16) / 2, rel=0.01)
+
+
+@pytest.mark.parametrize(("halo", "goes_on"), [(1, True), (8, True), (16, True), (32, False)])
+def test_rows_that_leave_out_little_go_on(halo: int, goes_on: bool) -> None:
+    """Rows of 2 KiB on a guest with Zen 4: 256 bytes left out cost nothing, 512 a new start (`BRIDGED_BYTES`)."""
+    text = f"""void f(double a[M][N], double b[M][N]) {{
+        for (int j = 0; j < M; ++j) for (int i = {halo}; i < N - {halo}; ++i) b[j][i] = a[j][i]; }}"""
+    ((run,),) = set(contiguous_runs(parse_kernel(text, "f.c"), {"M": 100, "N": 256 + 2 * halo}, 64).values())
+    assert (run > 2048) == goes_on
