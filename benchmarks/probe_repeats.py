@@ -5,7 +5,7 @@
 
 Printed are the figures of which the files are more than 5 % apart, or which not all of them have. "!" marks those of
 which no file states a spread as wide as that: the exit status is 1 where there are any. What is a difference of two
-passes (`beside_work`, `streams`) is compared with the whole pass, since that is what is measured.
+passes (`beside_vectors`, `streams`) is compared with the whole pass, since that is what is measured.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ import yaml
 
 APART = 5.0
 """Percent."""
+
+
+_PASS = 15.0
+"""Cycles that a pass over a line from memory and two of the last cache takes at least."""
 
 
 class Found(NamedTuple):
@@ -80,11 +84,8 @@ def _of_path(name: str, path: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
         yield f"{name} beside {lines} lines", Found(float(cycles), _spread(source, f"{lines} lines"))
     for length, cycles in path.get("run_length", ()):
         yield f"{name} runs of {length} B", Found(float(cycles), _spread(source, f"{length} B"))
-    worked = re.findall(r"([\d.]+) cycles ([\d.]+) %", source.partition("beside_work")[2])[1:]
-    for (work, percent), (share, cycles) in zip(worked, path.get("beside_work", ()), strict=False):
-        # the work as a multiple of the pass without any, and by how much the pass takes longer than the longer of both
-        whole = float(work) / float(share) * max(1.0, float(share)) + float(cycles)
-        yield f"{name} {work} cycles of work", Found(float(cycles), float(percent), whole)
+    for vectors, cycles in path.get("beside_vectors", ()):
+        yield f"{name} {vectors} vectors", Found(float(cycles), _spread(source, f"{vectors} vectors"), _PASS)
     if "small_pages" in path:
         value = float(path["small_pages"].split()[0])
         ends = re.findall(r"differences: [\d.]+ \(([\d.]+) to ([\d.]+)\)", source)

@@ -268,6 +268,7 @@ class InCore:
         offset: address of the first instruction modulo 64, as the front end takes it.
         prediction_interval: between which values the prediction lies where something of the core is not known; None
             where nothing is that matters.
+        vectors_written: vector registers that the instructions of a pass write, each time that one does.
     """
 
     microarchitecture: str
@@ -290,3 +291,4 @@ class InCore:
     components: tuple[Component, ...] = ()
     offset: int = 0
     prediction_interval: Interval | None = None
+    vectors_written: int = 0

@@ -94,8 +94,8 @@ class CacheLevel:
 
 RUN_STREAMS = 3
 """Streams whose runs begin together where `run_length_of_three` is measured."""
-WORK_LINES = 2
-"""Lines of the last cache in the pass beside whose line from memory work of the core is measured (`beside_work`)."""
+CACHE_LINES = 2
+"""Lines of the last cache in the pass over a line from memory whose vectors `beside_vectors` tells apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,11 @@ class TransferPath:
             ones; None: not measured.
         beside_memory: cycles that a line from memory takes beside 0, 1, 2, … lines loaded from the outer level; empty:
             not measured.
-        beside_work: of the path to memory, pairs of the core's work, as a multiple of what a line from memory and
-            `WORK_LINES` of the cache before it take, and by how many cycles all of it takes longer than the longer of
-            both; empty: not measured.
+        beside_vectors: of the path to memory, (vectors, cycles), ascending: by how many cycles a pass over a line from
+            memory and `CACHE_LINES` of the cache before it takes longer where its instructions write so many vectors,
+            than with as many as it loads; empty: not measured.
+        beside_loads: by how many cycles such a pass takes longer for each cycle in which loads from the first cache
+            keep the load pipes busy, beyond what their vectors cost; None: not measured.
     """
 
     name: str
@@ -131,7 +133,8 @@ class TransferPath:
     run_length_of_three: tuple[tuple[float, float], ...] = ()
     small_pages: float | None = None
     beside_memory: tuple[float, ...] = ()
-    beside_work: tuple[tuple[float, float], ...] = ()
+    beside_vectors: tuple[tuple[float, float], ...] = ()
+    beside_loads: float | None = None
 
     def restart_cycles(self, run_bytes: float, streams: float = 1.0) -> float:
         """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of

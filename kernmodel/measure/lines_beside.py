@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kernmodel.machine.model import WORK_LINES
+from kernmodel.machine.model import CACHE_LINES
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
-from kernmodel.measure.blocks import copies_of
 from kernmodel.measure.composition import TARGETS, arithmetic, inner_bytes
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import LinesBeside, ManyStreams, StreamPass, WorkBeside
+from kernmodel.measure.model import LinesBeside, LoadsBeside, ManyStreams, StreamPass, VectorsBeside
 from kernmodel.measure.samples import Figure
 
 MOST = 8
@@ -48,11 +47,11 @@ def measure_lines_beside(
     return tuple(found)
 
 
-def measure_work_beside(
+def measure_vectors_beside(
     harness: Harness, topology: HostTopology, *, effort: Effort, progress: Callable[[str], object] = lambda what: None
-) -> tuple[WorkBeside, ...]:
-    """Cycles of a pass over a line from memory and lines of the last cache by the work of the core, independent
-    arithmetic between the loads, from none upward; none without enough memory.
+) -> tuple[VectorsBeside, ...]:
+    """Cycles of a pass over a line from memory and lines of the last cache by the vectors that it writes: those that it
+    loads, and results of independent arithmetic between the loads, from none upward; none without enough memory.
 
     Raises:
         MeasurementError: the host does not let it be measured.
@@ -60,17 +59,37 @@ def measure_work_beside(
     sizes, last = level_sizes(topology), topology.last_level.name
     if not {"Mem", last} <= sizes.keys():
         return ()
-    each = copies_of(harness, arithmetic(TARGETS), effort).value / TARGETS
+    loaded = (CACHE_LINES + 1) * LINE // x86.vector_bytes()
     found = []
-    for wanted in _WORK_CYCLES:
-        progress(f"{wanted} cycles of work beside lines of {last} and memory")
-        computed = round(wanted / max(each, 0.1))
-        pass_of = timed(harness, sizes, "Mem", last, WORK_LINES, effort, computed=computed)
-        found.append(WorkBeside(float(wanted), pass_of.cycles))
+    for computed in _COMPUTED:
+        progress(f"{loaded + computed} vectors beside lines of {last} and memory")
+        pass_of = timed(harness, sizes, "Mem", last, CACHE_LINES, effort, computed=computed)
+        found.append(VectorsBeside(loaded + computed, pass_of.cycles))
     return tuple(found)
 
 
-_WORK_CYCLES = (0, 4, 8, 12, 16, 24, 32, 48)
+def measure_loads_beside(
+    harness: Harness, topology: HostTopology, *, effort: Effort, progress: Callable[[str], object] = lambda what: None
+) -> tuple[LoadsBeside, ...]:
+    """Cycles of the same pass with loads of one line of the first cache among the others; none without enough memory.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    sizes, last = level_sizes(topology), topology.last_level.name
+    if not {"Mem", last} <= sizes.keys():
+        return ()
+    found = []
+    for loads in _HITS:
+        progress(f"{loads} loads of the first cache beside lines of {last} and memory")
+        pass_of = timed(harness, sizes, "Mem", last, CACHE_LINES, effort, hits=loads)
+        found.append(LoadsBeside(loads, pass_of.cycles))
+    return tuple(found)
+
+
+_HITS = (8, 12, 16, 24)
+_COMPUTED = (0, 2, 4, 8, 12, 16, 24, 32, 40)
+"""Results of arithmetic in a pass: so few that it takes less time than the lines."""
 
 
 def timed(
@@ -82,17 +101,19 @@ def timed(
     effort: Effort,
     *,
     computed: int = 0,
+    hits: int = 0,
 ) -> LinesBeside:
     """Cycles of a line of `outer` beside `count` lines of streams that lie in `level`.
 
     Args:
-        sizes: bytes of data that lie in each level; computed: operations of the core between the loads.
+        sizes: bytes of data that lie in each level; computed: operations of the core between the loads; hits: further
+            loads there, all of one line.
     """
     total, each = sizes[outer] // 1024 * 1024, _stream_bytes(sizes[level], count)
     harness.buffer(_OUTER, Buffer(total + LINE))
     harness.buffer(_INNER, Buffer((each + _SKEW_BYTES) * max(count, 1) + LINE, APART))
     harness.value(_POSITION, 0)
-    harness.load(function(each, count, computed=computed))
+    harness.load(function(each, count, computed=computed, hits=hits))
     segment = _SEGMENT_BYTES if outer == "Mem" else None
     return LinesBeside(level, count, cycles_per_line(harness, total, segment, effort))
 
@@ -195,17 +216,25 @@ def _stream_bytes(size: int, count: int) -> int:
 
 
 def function(
-    each: int, streams: int, *, loaded: int = 1, apart: int = 0, single: bool = False, computed: int = 0
+    each: int,
+    streams: int,
+    *,
+    loaded: int = 1,
+    apart: int = 0,
+    single: bool = False,
+    computed: int = 0,
+    hits: int = 0,
 ) -> bytes:
     """The loop: a line of each of `loaded` streams of the outer buffer and of `streams` streams in the inner one.
 
     Args:
         each: bytes of an inner stream, a power of two; apart: bytes between those of the outer buffer.
         single: whether the lines of the inner buffer are those of one stream that walks on by as many lines a pass.
-        computed: operations that need none of the lines, spread among them.
+        computed: operations that need none of the lines, hits: loads of one line of the first cache; both spread among
+            the others.
     """
-    width = min(x86.vector_bytes(), 32)
-    register, move = ("ymm", "vmovups") if width == 32 else ("xmm", "movups")
+    width = x86.vector_bytes()
+    register, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups")}.get(width, ("xmm", "movups"))
     lines = [
         f"mov r15, [rdx + {8 * _POSITION}]",
         f"mov r8, [rdx + {8 * _OUTER}]",
@@ -220,10 +249,10 @@ def function(
     between = LINE if single else each + _SKEW_BYTES
     begins = [f"r8 + rax + {number * apart}" for number in range(loaded)]
     begins += [f"r9 + rbx + {number * between}" for number in range(streams)]
-    work = arithmetic(computed)
+    others = [*arithmetic(computed), *(f"{move} {register}{at % TARGETS}, [r9]" for at in range(hits))]
     for number, begin in enumerate(begins):
         lines += [f"{move} {register}{12 + at // width % 2}, [{begin} + {at}]" for at in range(0, LINE, width)]
-        lines += work[number * computed // len(begins) : (number + 1) * computed // len(begins)]
+        lines += others[number * len(others) // len(begins) : (number + 1) * len(others) // len(begins)]
     if single:
         step = streams * LINE
         lines += [f"add rbx, {step}", f"cmp rbx, {each * streams // step * step}", "cmovae rbx, rcx"]

@@ -225,11 +225,19 @@ class LinesBeside:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkBeside:
-    """Cycles of a pass that loads a line from memory and `WORK_LINES` lines of the cache before it (`machine.model`),
-    and works for so many cycles."""
+class VectorsBeside:
+    """Cycles of a pass that loads a line from memory and `CACHE_LINES` lines of the cache before it (`machine.model`),
+    whose instructions write so many vectors: those that it loads, and results of arithmetic."""
 
-    work_cycles: float
+    vectors: int
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class LoadsBeside:
+    """Cycles of the same pass with so many loads of the widest vectors from the first cache."""
+
+    loads: int
     cycles: Figure
 
 

@@ -23,7 +23,7 @@ from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.model import RUN_STREAMS
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import MIXES, mix_name
+from kernmodel.measure.bandwidth import LINE, MIXES, mix_name
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
 from kernmodel.measure.model import (
@@ -34,7 +34,7 @@ from kernmodel.measure.model import (
     Peak,
     RunPoint,
     SeveralCores,
-    WorkBeside,
+    VectorsBeside,
 )
 from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.samples import UNROLLED_TOLERANCE, Figure
@@ -314,11 +314,16 @@ def _paths(
             lines = [one for one in found.beside if one.level == outer]
             spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in lines)
             source += f"; beside_memory {here}, {spread}"
-        work = _beside_work(found.work) if outer == "Mem" else []
-        if work:
-            path["beside_work"] = work
-            spread = _spreads((f"{one.work_cycles:g} cycles", one.cycles.spread_percent) for one in found.work)
-            source += f"; beside_work {here}, {spread} of the whole pass"
+        vectors = _beside_vectors(found.vectors) if outer == "Mem" else []
+        if vectors:
+            path["beside_vectors"] = vectors
+            spread = _spreads((f"{one.vectors} vectors", one.cycles.spread_percent) for one in found.vectors)
+            source += f"; beside_vectors {here}, {spread} of the whole pass"
+        loads = _beside_loads(found) if vectors else None
+        if loads is not None:
+            path["beside_loads"] = f"{loads:.2f}"
+            spread = _spreads((f"{one.loads} loads", one.cycles.spread_percent) for one in found.loads)
+            source += f"; beside_loads {here}, {spread} of the whole pass"
         if outer == "Mem" and small is not None:
             path["small_pages"] = f"{small.value:.2f} cy/CL"
             source += f"; small_pages {here}, the median of the trials' differences: {_ranged(small)}"
@@ -340,16 +345,39 @@ def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
     return [f"{cycles:.2f}" for cycles in accumulate(known, max)] if len(known) >= LEAST_BESIDE else []
 
 
-def _beside_work(found: Sequence[WorkBeside]) -> list[list[str]]:
-    """By how much passes with work take longer than the longer of the work and the pass without any, by the work as a
-    multiple of that; nothing where too few are confirmed or longer."""
+def _beside_vectors(found: Sequence[VectorsBeside]) -> list[list[str]]:
+    """By how much passes take longer than that which writes no vectors but those that it loads, by the vectors that
+    they write; more of them take no less. Nothing where too few are confirmed."""
     if not found or not found[0].cycles.confirmed:
         return []
-    plain = found[0].cycles.value
-    known = [(one.work_cycles, one.cycles.value) for one in found[1:] if one.cycles.confirmed]
-    longer = [(work / plain, cycles - max(work, plain)) for work, cycles in known]
-    pairs = [[f"{share:.3f}", f"{cycles:.2f}"] for share, cycles in longer if round(cycles, 2) > 0]
+    known = [one for one in found if one.cycles.confirmed]
+    longer = accumulate((one.cycles.value - found[0].cycles.value for one in known), max)
+    pairs = [[str(one.vectors), f"{cycles:.2f}"] for one, cycles in zip(known, longer, strict=True)]
     return pairs if len(pairs) >= LEAST_PAIRS else []
+
+
+def _beside_loads(found: OneCore) -> float | None:
+    """By how much passes with loads from the first cache take longer for each cycle of these loads, beyond what as many
+    vectors cost: the median; None where too little is confirmed."""
+    known = {one.vectors: one.cycles.value for one in found.vectors if one.cycles.confirmed}
+    width = x86.vector_bytes()
+    each = next(
+        (
+            point.cycles_per_line.value * width / LINE
+            for point in found.bandwidths.points
+            if (point.level, point.mix, point.width_bytes) == ("L1", "load", width) and point.cycles_per_line.confirmed
+        ),
+        None,
+    )
+    if each is None or not found.vectors:
+        return None
+    first = found.vectors[0].vectors
+    longer = [
+        (one.cycles.value - known[first + one.loads]) / (one.loads * each)
+        for one in found.loads
+        if one.cycles.confirmed and first + one.loads in known
+    ]
+    return max(0.0, median(longer)) if len(longer) >= LEAST_PAIRS else None
 
 
 def _streams(found: OneCore, here: str) -> dict[str, Any]:

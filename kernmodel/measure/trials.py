@@ -25,18 +25,24 @@ from kernmodel.measure.bandwidth import (
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.lines_beside import measure_lines_beside, measure_many_streams, measure_work_beside
+from kernmodel.measure.lines_beside import (
+    measure_lines_beside,
+    measure_loads_beside,
+    measure_many_streams,
+    measure_vectors_beside,
+)
 from kernmodel.measure.model import (
     BandwidthPoint,
     Bandwidths,
     CacheShare,
     Compositions,
     LinesBeside,
+    LoadsBeside,
     ManyStreams,
     MixedStreams,
     Peaks,
     Runs,
-    WorkBeside,
+    VectorsBeside,
 )
 from kernmodel.measure.peaks import PeakKind, measure_peaks
 from kernmodel.measure.runs import measure_runs
@@ -79,7 +85,7 @@ class OneCore:
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
         small_cost: by how much that is longer than in huge pages, of several trials the median; None: not told.
         beside: a line from memory beside lines of each cache; empty: not measured.
-        work: the core's work beside a line from memory and lines of the last cache; empty: not measured.
+        vectors, loads: what is executed beside a line from memory and lines of the last cache; empty: not measured.
         many: passes over more streams than the core follows.
         mixed: of each trial that could compose; compositions: by all of them.
         trials: how many were made; notes: what is not confirmed, or differs from trial to trial.
@@ -92,7 +98,8 @@ class OneCore:
     small_pages: BandwidthPoint | None = None
     small_cost: Figure | None = None
     beside: tuple[LinesBeside, ...] = ()
-    work: tuple[WorkBeside, ...] = ()
+    vectors: tuple[VectorsBeside, ...] = ()
+    loads: tuple[LoadsBeside, ...] = ()
     many: ManyStreams = ManyStreams(None, ())
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
@@ -154,12 +161,13 @@ def _trial(
     share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
     beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
-    work = measure_work_beside(harness, topology, effort=effort, progress=tell)
+    vectors = measure_vectors_beside(harness, topology, effort=effort, progress=tell)
+    loads = measure_loads_beside(harness, topology, effort=effort, progress=tell)
     many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
     pages = next(iter(small.points), None)
-    return OneCore(found, peaks, runs, share, pages, None, beside, work, many, mixed)
+    return OneCore(found, peaks, runs, share, pages, None, beside, vectors, loads, many, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -190,9 +198,13 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
         for same in zip(*(one.beside for one in trials), strict=True)
     )
-    work = tuple(
+    vectors = tuple(
         replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
-        for same in zip(*(one.work for one in trials), strict=True)
+        for same in zip(*(one.vectors for one in trials), strict=True)
+    )
+    loads = tuple(
+        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
+        for same in zip(*(one.loads for one in trials), strict=True)
     )
     share = _merged_points([one.share.points for one in trials])
     small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
@@ -204,7 +216,7 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
         CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), _small_cost(trials),
-        beside, work, _merged_many([one.many for one in trials]), mixed,
+        beside, vectors, loads, _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
@@ -265,8 +277,10 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
     for one in trial.beside:
         yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
-    for beside_work in trial.work:
-        yield f"{beside_work.work_cycles:g} cycles of work beside lines", beside_work.cycles
+    for written in trial.vectors:
+        yield f"{written.vectors} vectors beside lines", written.cycles
+    for loaded in trial.loads:
+        yield f"{loaded.loads} loads beside lines", loaded.cycles
     for step in trial.many.passes:
         how = f"{step.streams} lines of few streams" if step.single else f"{step.streams} streams"
         yield f"{how}, {step.loaded} from memory", step.cycles

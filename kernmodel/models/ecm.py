@@ -40,6 +40,7 @@ from kernmodel.models.ecm_intervals import Terms, intervals
 from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.models.streams import Streams, recomposed
 from kernmodel.models.transfers import (
+    Executed,
     TransferTime,
     beside_lines,
     lacks_one_core,
@@ -259,8 +260,9 @@ def predict(
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes, held)
     if streams is not None:
         machine = replace(machine, overlap=_composition(streams, traffic, machine, t_nol))
-    plain = transfer_times(machine, streams, traffic, runs or {})
-    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, plain).beside_work()
+    executed = Executed(incore.vectors_written * passes, t_nol)
+    transfers = transfer_times(machine, streams, traffic, runs or {}, executed)
+    terms = Terms(traffic, machine, streams, runs or {}, outside, calls, t_ol, t_nol, transfers, executed)
     times = terms.beside_outside()
     levels = residence_predictions(machine, times, terms.t_out)
     if held:  # with the data in the first cache it writes nothing back
@@ -286,7 +288,7 @@ def predict(
             *_notes(incore, terms.transfers),
             *_held_notes(held * passes, machine),
             *_machine_notes(terms),
-            *_work_notes(terms, plain),
+            *_executed_notes(terms),
         ),
         cycles_interval=union(intervals(terms, composed)),
         outside=outside,
@@ -316,15 +318,20 @@ def _held_notes(cycles: float, machine: Machine) -> Iterator[Note]:
         yield Note("loads-beside-written-lines", text, "assumption")
 
 
-def _work_notes(terms: Terms, plain: Sequence[TransferTime]) -> Iterator[Note]:
-    """Whether the core's work beside transfers makes these take longer."""
-    longer = terms.total() - replace(terms, transfers=tuple(plain)).total()
+def _executed_notes(terms: Terms) -> Iterator[Note]:
+    """Whether lines from memory take longer for what the core executes meanwhile."""
+    if terms.streams is None:
+        return
+    plain = transfer_times(terms.machine, terms.streams, terms.traffic, terms.runs)
+    longer = terms.transfers[-1].cycles - plain[-1].cycles
     if longer >= _NOTABLE:
         text = (
-            f"T_ECM is {longer:.1f} cy/CL more than the longer of the core's work and the transfers: lines from memory "
-            "beside lines of caches let the core wait, as was measured on this machine (beside_work of its file)"
+            f"{terms.transfers[-1].name} is {longer:.1f} cy/CL more than for loads of lines alone: beside lines of "
+            f"caches the {terms.executed.vectors:.0f} vectors that the code writes for a unit of work, and its loads "
+            "from the first cache, leave room for fewer lines on their way from memory, as was measured on this "
+            "machine (beside_vectors and beside_loads of its file)"
         )
-        yield Note("work-beside-memory", text, "assumption")
+        yield Note("executed-beside-memory", text, "assumption")
 
 
 def _penalties(terms: Terms) -> tuple[float, ...]:

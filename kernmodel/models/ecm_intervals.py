@@ -14,11 +14,11 @@ from kernmodel.models.calls import CallWork
 from kernmodel.models.outside import OutsideWork
 from kernmodel.models.streams import Streams
 from kernmodel.models.transfers import (
+    Executed,
     TransferTime,
     lacks_one_core,
     transfer_times,
     unfollowed_streams,
-    with_work,
 )
 from kernmodel.traffic.model import ENDS, Traffic
 from kernmodel.traffic.stream_runs import Runs
@@ -35,6 +35,7 @@ class Terms:
         traffic, streams, runs, outside, calls: as `ecm.predict` is given them; no runs where they are left out.
         t_ol, t_nol: in-core times of the body of the innermost loop.
         transfers: the times of the paths, innermost first.
+        executed: by the core per unit of work.
     """
 
     traffic: Traffic
@@ -46,6 +47,7 @@ class Terms:
     t_ol: float
     t_nol: float
     transfers: tuple[TransferTime, ...]
+    executed: Executed
 
     @property
     def t_out(self) -> float:
@@ -81,18 +83,12 @@ class Terms:
         """T_ECM, with some times of the body `changed`."""
         return self.t_out + self.inside(changed)
 
-    def beside_work(self) -> Terms:
-        """The terms with what transfers take longer since the core works beside them."""
-        if self.streams is None:
-            return self
-        core = {name: self.beside_outside()[name] for name in ("T_OL", "T_nOL")}
-        return replace(self, transfers=with_work(self.machine, self.streams, self.traffic, self.transfers, core))
-
-    def moving(self, transfers: Sequence[TransferTime]) -> float:
-        """T_ECM with other times of paths, as they are without the core's work."""
+    def moving(self, traffic: Traffic, streams: Streams | None) -> float:
+        """T_ECM with other traffic, or where streams imply something else."""
+        transfers = transfer_times(self.machine, streams, traffic, self.runs, self.executed)
         other = {transfer.name: transfer for transfer in transfers}
         moved = tuple(other.get(transfer.name, transfer) for transfer in self.transfers)
-        return replace(self, transfers=moved).beside_work().total()
+        return replace(self, transfers=moved).total()
 
 
 def intervals(terms: Terms, composed: Sequence[float]) -> Iterator[Interval | None]:
@@ -173,8 +169,9 @@ def _evasion_interval(terms: Terms) -> Interval | None:
     found = []
     for share in (evasion.low, evasion.high):
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
-        moved = replace(terms.traffic, paths=(*terms.traffic.paths[:-1], replace(memory, loads=loads)))
-        found.append(terms.moving(transfer_times(terms.machine, terms.streams, moved, terms.runs)))
+        paths = (*terms.traffic.paths[:-1], replace(memory, loads=loads))
+        moved = replace(terms.traffic, paths=paths, evasion=replace(evasion, share=share))
+        found.append(terms.moving(moved, terms.streams))
     assumed = f"{evasion.share:.0%} of them are evaded"
     return _interval(found, "how many write-allocates from memory are evaded", assumed)
 
@@ -188,7 +185,7 @@ def _traffic_interval(terms: Terms) -> Interval | None:
     found = [terms.total()]
     for end in ENDS:
         moved = replace(traffic, paths=tuple(path.at(end) for path in traffic.paths))
-        found.append(terms.moving(transfer_times(terms.machine, terms.streams, moved, terms.runs)))
+        found.append(terms.moving(moved, terms.streams))
     return _interval(found, known.cause, known.assumed)
 
 
@@ -197,7 +194,7 @@ def _prefetch_interval(terms: Terms, streams: Streams) -> Interval | None:
     if not unfollowed_streams(streams, terms.traffic, terms.machine):
         return None
     both = (replace(streams, unfollowed=None), streams)
-    found = [terms.moving(transfer_times(terms.machine, one, terms.traffic, terms.runs)) for one in both]
+    found = [terms.moving(terms.traffic, one) for one in both]
     return _interval(found, "how many of its streams the prefetcher follows", "none, since they are more than it keeps")
 
 

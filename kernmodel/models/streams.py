@@ -96,8 +96,10 @@ class Streams:
             of which that is not known are missing.
         loads: by level cycles of a line of a stream of loads that lies there, where that is known.
         narrow: how times compose where more loads than one get a line, if that is otherwise; None: as `overlap`.
-        work: by how many cycles the core's work and transfers from memory and caches take longer than the longer of
-            both, by the work as a multiple of the transfers (`TransferPath.beside_work`).
+        vectors: by how many cycles lines from memory take longer beside lines of caches by the vectors that the code
+            writes (`TransferPath.beside_vectors`, else the core's); hits: for each cycle of its loads
+            (`TransferPath.beside_loads`, else the core's).
+        first_load: cycles of a line of a stream of loads from the first cache; None where that is not known.
     """
 
     machine: Machine
@@ -107,7 +109,9 @@ class Streams:
     unfollowed: Unfollowed | None = None
     beside: Mapping[str, Sequence[float]] = field(default_factory=dict)
     memory_load: float | None = None
-    work: Sequence[tuple[float, float]] = ()
+    vectors: Sequence[tuple[float, float]] = ()
+    hits: float = 0.0
+    first_load: float | None = None
     narrow: Overlap | None = None
     loads: Mapping[str, float] = field(default_factory=dict)
 
@@ -127,10 +131,13 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     Args:
         misses: of the machine's core; what the machine's file says of lines beside lines from memory goes before.
     """
-    own = {"L2": misses.beside_l2, "L3": misses.beside_l3}
+    known = {"L2": misses.beside_l2, "L3": misses.beside_l3}
     measured = {path.outer: _longer(path.beside_memory) for path in machine.paths[:-1]}
-    beside = {level: cycles for level, figures in own.items() if (cycles := measured.get(level) or figures)}
-    found = _composed(machine, _unfollowed(machine, misses), beside)
+    beside = {level: cycles for level, figures in known.items() if (cycles := measured.get(level) or figures)}
+    memory = machine.paths[-1]
+    own = memory.beside_vectors or misses.beside_vectors
+    hits = misses.beside_loads if memory.beside_loads is None else memory.beside_loads
+    found = replace(_composed(machine, _unfollowed(machine, misses), beside), vectors=own, hits=hits)
     return replace(found, narrow=_narrow(found)) if misses.hits_add else found
 
 
@@ -151,15 +158,16 @@ def _longer(cycles: Sequence[float]) -> tuple[float, ...]:
 
 def recomposed(streams: Streams, overlap: Overlap) -> Streams:
     """What the same streams imply where the times compose so; it is still the machine that they were measured on."""
-    return _composed(replace(streams.machine, overlap=overlap), streams.unfollowed, streams.beside)
+    found = _composed(replace(streams.machine, overlap=overlap), streams.unfollowed, streams.beside)
+    return replace(found, vectors=streams.vectors, hits=streams.hits)
 
 
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:
     overlap, shown = _shown_overlap(machine)
     times = _stream_times(replace(machine, overlap=overlap))
-    work = machine.paths[-1].beside_work
     loads = {level: load for level in beside if (load := _load(machine, level)) is not None}
-    return Streams(machine, overlap, times, shown, unfollowed, beside, _load(machine, MEMORY), work, loads=loads)
+    memory, first = (_load(machine, level) for level in (MEMORY, machine.levels[0].name))
+    return Streams(machine, overlap, times, shown, unfollowed, beside, memory, loads=loads, first_load=first)
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:

@@ -6,17 +6,17 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from kernmodel.machine.model import WORK_LINES, Machine, TransferPath
+from kernmodel.machine.model import CACHE_LINES, Machine, TransferPath
 from kernmodel.machine.overlap import Overlap, evaluate
 from kernmodel.models.bandwidths import MemoryBandwidth, nearest_bandwidth
 from kernmodel.models.streams import Streams, Unfollowed, interpolated, spread_cycles, stream_cycles
 from kernmodel.traffic.model import PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,29 @@ def unknown_names(transfers: Iterable[TransferTime]) -> tuple[str, ...]:
     return tuple(transfer.name for transfer in transfers if not transfer.known)
 
 
-def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, runs: Runs) -> tuple[TransferTime, ...]:
-    """Time of every path per unit of work, innermost first; see `transfer_time`."""
+class Executed(NamedTuple):
+    """What a core executes per unit of work: vectors that it writes, and cycles in which loads keep its load pipes
+    busy."""
+
+    vectors: float
+    load_cycles: float
+
+
+NOTHING_EXECUTED = Executed(0.0, 0.0)
+
+
+def transfer_times(
+    machine: Machine,
+    streams: Streams | None,
+    traffic: Traffic,
+    runs: Runs,
+    executed: Executed = NOTHING_EXECUTED,
+) -> tuple[TransferTime, ...]:
+    """Time of every path per unit of work, innermost first; see `transfer_time`.
+
+    Args:
+        executed: by the core meanwhile; nothing where that is not known, or left out.
+    """
     found = tuple(
         transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
         for path in machine.paths
@@ -60,7 +81,8 @@ def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, 
     if streams is None:
         return found
     found = _less_memory(found, _hidden_cycles(machine, streams, traffic, found))
-    return _not_followed(machine, streams, traffic, _beside_memory(machine, streams, traffic, found))
+    found = _in_flight(machine, streams, traffic, _beside_memory(machine, streams, traffic, found), executed)
+    return _not_followed(machine, streams, traffic, found)
 
 
 def _hidden_cycles(machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]) -> float:
@@ -134,38 +156,37 @@ def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[s
     return found
 
 
-def with_work(
-    machine: Machine,
-    streams: Streams,
-    traffic: Traffic,
-    transfers: tuple[TransferTime, ...],
-    core: Mapping[str, float],
+def _in_flight(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...], executed: Executed
 ) -> tuple[TransferTime, ...]:
-    """The times where the core works beside lines from memory and lines from caches: all together take longer than the
-    longer of both, as far as that was measured.
+    """The times where lines from memory wait beside lines of caches, and the core has room for fewer passes that wait
+    than for loads of lines alone, since its registers hold the vectors that these write, or loads from the first cache
+    take part of the time that lines need to get there; see docs/ecm.md.
 
-    Fewer lines than those of the measured pass (`WORK_LINES`) make it longer in proportion.
-
-    Args:
-        core: the in-core times of the overlap expression by name.
+    Beside less than one line of a cache they take longer in proportion, and where stores alone ask for lines, whose
+    time passes meanwhile, too; but no less than the lines that are read by themselves.
     """
-    loads = [traffic.path(path.name).loads for path in machine.paths]
-    alone = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
-    if not streams.work or not loads[-1] or not transfers[-1].known or not alone:
+    loads, known = [traffic.path(path.name).loads for path in machine.paths], streams.vectors
+    lines, alone = min(1.0, loads[-1]), streams.memory_load
+    if not known or not lines or alone is None or not transfers[-1].known:
         return transfers
-    passes = min(1.0, loads[-1])
-    share = passes * min(1.0, (loads[0] - loads[-1]) / passes / WORK_LINES)
-    work = evaluate(streams.overlap, core)
-    together = evaluate(streams.overlap, {**core, **{transfer.name: transfer.cycles for transfer in transfers}})
-    return _longer(streams.overlap, transfers, together + share * interpolated(streams.work, work / alone), core)
+    beside = (loads[0] - loads[-1]) / lines
+    # vectors of the loads, which are in what lines take beside others
+    loaded = known[0][0] * (1 + beside) / (1 + CACHE_LINES)
+    more = max(0.0, interpolated(known, executed.vectors / lines) - interpolated(known, loaded))
+    # loads of the lines themselves are in all of these figures
+    more += streams.hits * max(0.0, executed.load_cycles - (streams.first_load or 0.0) * loads[0]) / lines
+    more *= lines * min(1.0, beside)
+    evaded = traffic.evasion.share if traffic.evasion else 0.0
+    read = max(0.0, loads[-1] - (1 - evaded) * traffic.path(machine.paths[-1].name).write_allocates)
+    together = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
+    by_itself = read * alone + sum(beside_lines(machine, streams, traffic).values()) + more if read else 0.0
+    return _longer(streams.overlap, transfers, max(together + read / loads[-1] * more, by_itself))
 
 
-def _longer(
-    overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float, core: Mapping[str, float] | None = None
-) -> tuple[TransferTime, ...]:
-    """The times with so much more latency from memory that all together, and those of the core where these are given,
-    take so many cycles, if that is more."""
-    memory, times = transfers[-1], {**(core or {}), **{transfer.name: transfer.cycles for transfer in transfers}}
+def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
+    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
+    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
     more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
     if more <= 0 or evaluate(overlap, times) >= cycles:
         return transfers

@@ -100,11 +100,11 @@ CASES = {
         "loads_pass_by: false\n    kept: [[1 MiB, 1.5], [2 MiB, 0]]",
         ":42: caches.L2.kept: 1.5 is more than 1",
     ),
-    "work without a course": (
+    "vectors without a course": (
         "penalty_load: 1 cy/CL",
-        "beside_work: [[0.5, 5]]",
-        ":45: paths.L2Mem.beside_work: is no list of at least two pairs; "
-        "write [[multiple of the transfers, cycles longer], …]",
+        "beside_vectors: [[3, 5]]",
+        ":45: paths.L2Mem.beside_vectors: is no list of at least two pairs; "
+        "write [[vectors written, cycles longer], …]",
     ),
     "one figure beside nothing": (
         "penalty_load: 1 cy/CL",

@@ -25,6 +25,7 @@ from kernmodel.measure.model import (
     CoresPoint,
     JudgedComposition,
     LinesBeside,
+    LoadsBeside,
     ManyStreams,
     MixedStreams,
     Peak,
@@ -33,7 +34,7 @@ from kernmodel.measure.model import (
     Runs,
     SeveralCores,
     StreamPass,
-    WorkBeside,
+    VectorsBeside,
 )
 from kernmodel.measure.samples import Figure
 from kernmodel.measure.shared_cache import kept_shares
@@ -78,11 +79,13 @@ BESIDE = tuple(
 """Beside three lines it takes less than beside two; of L3 one is not confirmed."""
 
 
-WORK = tuple(
-    WorkBeside(work, figure(cycles, work != 12.0))
-    for work, cycles in ((0.0, 16.0), (8.0, 21.0), (12.0, 0.1), (32.0, 35.0))
+VECTORS = tuple(
+    VectorsBeside(vectors, figure(cycles, vectors != 15))
+    for vectors, cycles in ((3, 15.0), (11, 19.0), (15, 0.1), (19, 18.5), (27, 23.0))
 )
-"""One is not confirmed."""
+"""One is not confirmed, one less than that with fewer vectors."""
+LOADS = tuple(LoadsBeside(loads, figure(cycles)) for loads, cycles in ((8, 23.0), (16, 26.5), (24, 30.2)))
+"""Beyond as many vectors 4, 8 and 7.2 cycles more; each load takes 0.53."""
 
 
 def many(followed: int | None, *cycles: tuple[int, float, float, bool]) -> ManyStreams:
@@ -129,7 +132,8 @@ def probed(
     monkeypatch.setattr(trials, "measure_peaks", lambda *_, **__: peaks)
     monkeypatch.setattr(trials, "measure_runs", lambda *_, **__: RUNS)
     monkeypatch.setattr(trials, "measure_lines_beside", lambda *_, **__: BESIDE)
-    monkeypatch.setattr(trials, "measure_work_beside", lambda *_, **__: WORK)
+    monkeypatch.setattr(trials, "measure_vectors_beside", lambda *_, **__: VECTORS)
+    monkeypatch.setattr(trials, "measure_loads_beside", lambda *_, **__: LOADS)
     monkeypatch.setattr(trials, "measure_many_streams", lambda *_, **__: MANY)
     monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
@@ -208,13 +212,16 @@ def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(
     assert "beside_memory measured on this host" in machine.sources["paths.L1L2"]
 
 
-def test_work_beside_lines_is_by_how_much_it_takes_longer_than_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_and_loads_beside_lines_are_by_how_much_passes_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
-    assert machine.paths[-1].beside_work == ((0.5, 5.0), (2.0, 3.0))
-    assert "beside_work measured on this host" in machine.sources["paths.L3Mem"]
-    assert probe._beside_work(WORK[:2]) == []  # one pair is no course
-    assert probe._beside_work([replace(WORK[0], cycles=figure(16.0, False)), *WORK[1:]]) == []
+    memory = machine.paths[-1]
+    assert memory.beside_vectors == ((3.0, 0.0), (11.0, 4.0), (19.0, 4.0), (27.0, 8.0))
+    assert memory.beside_loads == 0.94  # of 4 / 8, 8 / 16 and 7.2 / 24 over 0.53 the median
+    assert "beside_vectors measured on this host" in machine.sources["paths.L3Mem"]
+    assert "beside_loads measured on this host" in machine.sources["paths.L3Mem"]
+    assert probe._beside_vectors(VECTORS[:1]) == []  # one pair is no course
+    assert probe._beside_vectors([replace(VECTORS[0], cycles=figure(16.0, False)), *VECTORS[1:]]) == []
 
 
 def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:

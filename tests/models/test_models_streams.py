@@ -17,8 +17,8 @@ from kernmodel.machine.overlap import evaluate, parse_overlap
 from kernmodel.models.bandwidths import drawn_share, from_caches, nearest_bandwidth, penalties, with_cores
 from kernmodel.models.ecm import _beside_notes, utilization
 from kernmodel.models.pages import in_pages
-from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
-from kernmodel.models.transfers import beside_lines, transfer_time, transfer_times, with_work
+from kernmodel.models.streams import Streams, beside_cycles, stream_cycles, streams_of
+from kernmodel.models.transfers import Executed, beside_lines, transfer_time, transfer_times
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
@@ -206,25 +206,53 @@ def test_lines_of_caches_count_once_beside_several_from_memory(loaded: int, l3: 
     assert sum(beside_lines(machine, streams, per_call).values()) >= longer
 
 
-ZEN4_WORK = ((0.39, 5.1), (0.77, 6.6), (1.29, 6.8), (1.94, 4.0), (2.58, 2.6), (3.87, 0.5))
-"""Beside a line from memory and two of L3, which take 15.5 cycles by themselves."""
+ZEN4_VECTORS = ((3, 0.0), (5, 0.7), (7, 1.9), (11, 4.1), (15, 5.1), (19, 5.3), (27, 7.6), (35, 9.2), (43, 12.4))
+"""Of `machine probe` on a guest on Genoa, beside a line from memory and two of L3, which 512-bit loads load in 14.8."""
 
 
-@pytest.mark.parametrize(("work", "cycles"), [(6, 25.6), (12, 27.1), (20, 29.8), (30, 35.2), (40, 43.8), (60, 61.1)])
-def test_work_beside_lines_from_memory_and_caches(work: float, cycles: float) -> None:
-    """A line from memory, one that is written and two of L3: 21.9 cycles without work; measured as the above."""
+def beside_l2(machine: Machine) -> Streams:
+    """The same guest's lines of L2 beside one from memory, by 512-bit loads."""
+    streams = replace(streams_of(machine, MissParameters()), memory_load=6.3, vectors=ZEN4_VECTORS, hits=0.32)
+    return replace(streams, beside={"L2": (4.3, 10.5, 12.7, 13.7, 15.1, 18.1, 21.0, 23.2)}, first_load=1.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "vectors", "loads", "measured"),
+    [
+        # one load a line, and products (benchmarks/lines_beside.py's loop with 2 and 4 lines of L2)
+        (2, 3, 3, 16.9), (2, 7, 3, 19.3), (2, 11, 3, 21.0), (2, 15, 3, 23.0), (4, 5, 5, 20.8), (4, 9, 5, 22.7),
+        # the same lines by 256-bit and by 128-bit loads
+        (2, 6, 3, 19.1), (2, 12, 6, 21.9), (4, 10, 5, 25.1),
+        # with 8, 16 and 24 loads of 512 bits from L1, products of zmm registers with memory
+        (2, 11, 11, 22.3), (2, 19, 19, 28.3), (2, 27, 27, 35.2),
+    ],
+)  # fmt: skip
+def test_vectors_and_loads_beside_lines_from_memory(lines: int, vectors: int, loads: int, measured: float) -> None:
+    """Figures of L3 for passes over lines of L2, measured on the same guest (2026-11-29)."""
     machine = load_machine("zen4")
-    streams = replace(streams_of(machine, MissParameters()), work=ZEN4_WORK)
-    moved = _passes(machine, 2, 2, 0)
-    plain = transfer_times(machine, streams, moved, {})
-    plain = (*plain[:-1], replace(plain[-1], cycles=21.9))
-    core = {"T_OL": work, "T_nOL": 1.0}
-    found = with_work(machine, streams, moved, plain, core)
-    together = evaluate(machine.overlap, {**core, **{one.name: one.cycles for one in found}})
-    assert together == pytest.approx(cycles, rel=0.06)
-    assert with_work(machine, replace(streams, work=()), moved, plain, core) == plain
-    alone = _passes(machine, 2, 0, 0)  # nothing of a cache beside them: the longer of both
-    assert with_work(machine, streams, alone, plain, core) == plain
+    moved = _passes(machine, 1, 0, lines)
+    found = transfer_times(machine, beside_l2(machine), moved, {}, Executed(vectors, loads))
+    assert found[-1].cycles == pytest.approx(measured, rel=0.17)
+
+
+def test_nothing_waits_longer_without_lines_of_caches_or_where_nothing_is_known() -> None:
+    machine = load_machine("zen4")
+    streams, many = beside_l2(machine), Executed(100.0, 50.0)
+    alone = _passes(machine, 2, 0, 0)
+    assert transfer_times(machine, streams, alone, {}, many) == transfer_times(machine, streams, alone, {})
+    unknown, both = replace(streams, vectors=(), hits=0.0), _passes(machine, 1, 0, 2)
+    assert transfer_times(machine, unknown, both, {}, many) == transfer_times(machine, unknown, both, {})
+    assert transfer_times(machine, streams, both, {}, many)[-1].cycles > 25
+
+
+def test_the_figures_of_the_core_serve_machines_without_their_own() -> None:
+    machine = load_machine("zen4")
+    known = MissParameters(beside_vectors=((6.0, 0.0), (11.0, 2.7)), beside_loads=0.3)
+    found = streams_of(machine, known)
+    assert (found.vectors, found.hits) == (known.beside_vectors, 0.3)
+    memory = replace(machine.paths[-1], beside_vectors=((3.0, 0.0), (7.0, 2.0)), beside_loads=0.5)
+    own = streams_of(replace(machine, paths=(*machine.paths[:-1], memory)), known)
+    assert (own.vectors, own.hits) == (memory.beside_vectors, 0.5)
 
 
 BESIDE = (5.0, 11.8, 14.6, 17.1)

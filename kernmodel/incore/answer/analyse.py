@@ -36,6 +36,7 @@ from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.lowering import is_done_at_rename
 from kernmodel.incore.engine.modelled_core import ModelledCore, modelled_core
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
+from kernmodel.incore.engine.uops import vectors_written
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters, PortUse
 from kernmodel.incore.tables.core_parameters import WindowParameters
 from kernmodel.incore.tables.table import InstructionTable
@@ -126,6 +127,7 @@ def _answer(
         components=_components(bounds, facts) if ISSUE in facts.components else (),
         offset=offset,
         prediction_interval=retries,
+        vectors_written=sum(map(vectors_written, instructions)),
     )
 
 

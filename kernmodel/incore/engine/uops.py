@@ -314,6 +314,12 @@ def _merge_branch(compute: list[tuple[str, ...]], branch: list[tuple[str, ...]])
     compute.append(branch[0])
 
 
+def vectors_written(instruction: Instruction) -> int:
+    """Vector registers that an instruction writes."""
+    is_vector = isa_of(instruction.isa).is_vector
+    return len({operand.register for operand in instruction.operands if operand.written and is_vector(operand)})
+
+
 class _Builder:
     """The µops of one instruction as they are made."""
 
@@ -397,10 +403,8 @@ class _Builder:
 
     def _take_registers(self, two_registers_bytes: int | None) -> None:
         """Let the first µop take a register for each vector that the instruction writes, or two of such a size."""
-        is_vector = isa_of(self.instruction.isa).is_vector
-        written = {operand.register for operand in self.instruction.operands if operand.written and is_vector(operand)}
         each = 2 if self.instruction.vector_bytes == two_registers_bytes else 1
-        self.uops[0] = self.uops[0]._replace(vectors=each * len(written))
+        self.uops[0] = self.uops[0]._replace(vectors=each * vectors_written(self.instruction))
 
     def _sources(self) -> list[tuple[str, str]]:
         """Latency keys and resources that results wait for; address registers stand in their own µops."""

@@ -120,6 +120,22 @@ class Times:
         return found
 
 
+class Course:
+    """Times by ascending whole numbers, none shorter than the one before."""
+
+    values = "mapping of ascending whole numbers to times, none shorter than the one before"
+
+    def __call__(self, node: yaml.Node) -> tuple[tuple[float, float], ...]:
+        """Numbers and times in cycles."""
+        if not isinstance(node, yaml.MappingNode):
+            raise RejectedError("maps no numbers to times", "write {6: 0 cy, 11: 2.7 cy, …}")
+        count = Integer(1, 1000)
+        found = tuple((float(count(key)), _TIME(value)) for key, value in node.value)
+        if list(found) != sorted(found) or [time for _, time in found] != sorted(time for _, time in found):
+            raise RejectedError("has a number or a time below the one before", "sort them; more take no less time")
+        return found
+
+
 class Copies:
     """By µops of a loop, the copies that are unrolled."""
 
@@ -272,6 +288,8 @@ class MissParameters(NamedTuple):
         from_l1: lines that the first cache waits for; from_l2: lines that the second cache waits for, prefetched ones
             among them.
         beside_l2, beside_l3: by how much a line from memory takes longer beside 1, 2, … lines that lie in this cache.
+        beside_vectors: by how much it takes longer beside two lines of the last cache by the vectors that instructions
+            write in between; beside_loads: for each cycle in which loads from the first cache keep the load pipes busy.
         hits_add: while a line comes from the second cache, one load gets its part of it, and all others wait.
     """
 
@@ -280,6 +298,8 @@ class MissParameters(NamedTuple):
     from_l2: Annotated[int | None, Figure("L2 misses in flight", _ENTRIES)] = None
     beside_l2: Annotated[tuple[float, ...], Figure("memory line beside L2 lines", Times())] = ()
     beside_l3: Annotated[tuple[float, ...], Figure("memory line beside L3 lines", Times())] = ()
+    beside_vectors: Annotated[tuple[tuple[float, float], ...], Figure("memory line beside vectors", Course())] = ()
+    beside_loads: Annotated[float, Figure("memory line beside loads", _TIME)] = 0.0
     hits_add: Annotated[bool, Figure("L1 hits beside lines from L2 add", _FLAG)] = False
 
 

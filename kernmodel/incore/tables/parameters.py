@@ -29,6 +29,7 @@ from kernmodel.incore.tables.core_parameters import (
     FRONT_ENDS,
     MECHANISMS,
     QUEUES,
+    Course,
     Declared,
     Figure,
     Parameters,
@@ -479,6 +480,8 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
 
 def _written(value: Any, figure: Figure) -> Any:
     """A value as it stands in a file."""
+    if isinstance(figure.kind, Course):
+        return {int(number): f"{time:g} cy" for number, time in value}
     if isinstance(figure.kind, Times):
         return [f"{time:g} cy" for time in value]
     if isinstance(figure.kind, Quantity):

@@ -135,9 +135,7 @@ CACHE: Table = {
 _RUN_LENGTH = ascending_pairs(
     number_or_quantity("data"), number_or_quantity("cycles per cache line"), "bytes, cycles per line"
 )
-_BESIDE_WORK = ascending_pairs(
-    positive_number, number_or_quantity("cycles"), "multiple of the transfers, cycles longer"
-)
+_BESIDE_VECTORS = ascending_pairs(positive_number, Number(zero=True), "vectors written, cycles longer")
 _PENALTY = Quantity("cycles per cache line", zero=True, most="10000 cy/CL")
 
 
@@ -160,7 +158,8 @@ PATH: Table = {
     "run_length_of_three": Field(_RUN_LENGTH, required=False),
     "small_pages": Field(_PENALTY, required=False),
     "beside_memory": Field(_beside, required=False),
-    "beside_work": Field(_BESIDE_WORK, required=False),
+    "beside_vectors": Field(_BESIDE_VECTORS, required=False),
+    "beside_loads": Field(Number(zero=True), required=False),
     "source": _SOURCE,
 }
 MEMORY: Table = {
@@ -329,7 +328,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
-    series = ("run_length", "run_length_of_three", "beside_memory", "beside_work")
+    series = ("run_length", "run_length_of_three", "beside_memory", "beside_vectors")
     others = {"bytes_per_cycle": width, **{key: row[key] or () for key in series}}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 

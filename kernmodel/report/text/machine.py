@@ -179,19 +179,16 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         for path in paths
         if path.beside_memory
     )
-    work = (
-        (
-            f"work beside lines of {path.outer}",
-            ", ".join(f"{short(share)} of their time: {short(more)}" for share, more in path.beside_work),
-        )
+    vectors = (
+        (f"of {path.outer}", ", ".join(f"{short(number)}: {short(more)}" for number, more in path.beside_vectors))
         for path in paths
-        if path.beside_work
+        if path.beside_vectors
     )
     return (
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
         *fields("Cycles of a line from memory beside lines of a cache", *beside),
-        *fields("Cycles beyond the longer of both", *work),
+        *fields("Cycles more by vectors written beside lines from memory and caches", *vectors),
     )
 
 
