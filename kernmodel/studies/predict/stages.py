@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
 
+_Found = TypeVar("_Found", "Traffic", "Traffic | None")
 _LARGE, _FEW, _SOME, _MANY = 4, 64, 256, 1024
 """How much is remembered: what is large, values that take long to make or much memory, those that points have by where
 their rows begin in cache lines, and small ones."""
@@ -186,8 +187,9 @@ class Stages:
         Raises:
             KernmodelError: any stage's error about its input.
         """
-        part, _, stores = self._asked(point)
-        return self._by_conditions(part, stores, point.kernel.cores)
+        part, code, stores = self._asked(point)
+        cores = point.kernel.cores
+        return self._in_code_order(part, code.loop, lambda one: self._by_conditions(one, stores, cores))
 
     def settled_traffic(self, point: Point, *, simulated: bool) -> Traffic | None:
         """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`), or one agrees with it; else
@@ -201,12 +203,16 @@ class Stages:
         """
         part, code, stores = self._asked(point)
         cores, lanes = point.kernel.cores, lanes_of(code.loop, part.method.nest)
-        known = self._unsimulated(part, stores, cores, lanes)
-        if known is not None or not simulated:
-            return known
-        found = self._placed_traffic(part, stores, cores, lanes)
-        agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
-        return found if agrees else None
+
+        def settled(case: _Case) -> Traffic | None:
+            known = self._unsimulated(case, stores, cores, lanes)
+            if known is not None or not simulated:
+                return known
+            found = self._placed_traffic(case, stores, cores, lanes)
+            agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
+            return found if agrees else None
+
+        return self._in_code_order(part, code.loop, settled)
 
     def _asked(self, point: Point) -> tuple[_Case, Code, StoreMode]:
         """The case of one core's part, and the code and stores of a point."""
@@ -486,18 +492,24 @@ class Stages:
     def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
         """The traffic in the order in which the compiled loop executes the nest; the textbook model takes the
         source's."""
-        from kernmodel.traffic.jammed import per_source_iteration
-
         if case.point.code.classic:
             return self._traffic(case, stores, cores)
-        method, jam = case.method, _jam(case, loop)
-        if jam is None:
-            found = self._placed_traffic(case, stores, cores, lanes_of(loop, method.nest))
-            return replace(found, notes=(*found.notes, *order_notes(loop, jam)))
-        whole = case.whole or case
-        ordered = replace(whole, key=(whole.key, jam), method=whole.method.jammed(jam) or whole.method)
-        found = per_source_iteration(self._placed_traffic(ordered, stores, cores, 1), method.nest, case.sizes, jam)
-        return method.with_ends(replace(found, notes=(*found.notes, *order_notes(loop, jam))), case.sizes)
+        lanes = lanes_of(loop, case.method.nest)
+        found = self._in_code_order(case, loop, lambda one: self._placed_traffic(one, stores, cores, lanes))
+        return replace(found, notes=(*found.notes, *order_notes(loop, _jam(case, loop))))
+
+    def _in_code_order(self, case: _Case, loop: AssemblyLoop, find: Callable[[_Case], _Found]) -> _Found:
+        """What is found of the nest as the compiled loop executes it, for iterations of the source."""
+        from kernmodel.traffic.jammed import per_source_iteration
+
+        jam, whole, method = _jam(case, loop), case.whole or case, case.method
+        ordered = None if jam is None else whole.method.jammed(jam)
+        if jam is None or ordered is None:
+            return find(case)
+        found = find(replace(whole, key=(whole.key, jam), method=ordered))
+        if found is None:
+            return found
+        return method.with_ends(per_source_iteration(found, method.nest, case.sizes, jam), case.sizes)
 
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:
@@ -722,8 +734,7 @@ class Stages:
         predictions: dict[Hashable, EcmPrediction] = {}
         classic, parts = case.point.code.classic, case.point.kernel.parts or cores
         on_parts: dict[Note, None] = {}
-        jam = None if classic else _jam(case, loop)
-        runs = None if classic else runs_of(method.nest, case.sizes, machine, jam)
+        runs = None if classic else runs_of(method.nest, case.sizes, machine, _jam(case, loop))
         streams = None if classic else self.streams(case.point.kernel.machine)
 
         @cache
@@ -880,8 +891,9 @@ def lanes_of(loop: AssemblyLoop, nest: LoopNest) -> int:
 
 
 def _jam(case: _Case, loop: AssemblyLoop) -> Jam | None:
-    """How many iterations of an outer loop the code executes at once, where the traffic is that of this order."""
-    jam = jam_of(loop, case.method.nest, case.sizes)
+    """How many iterations of an outer loop the code executes at once, where the traffic is that of this order;
+    textbooks know none."""
+    jam = None if case.point.code.classic else jam_of(loop, case.method.nest, case.sizes)
     return jam if jam and (case.whole or case).method.jammed(jam) else None
 
 
