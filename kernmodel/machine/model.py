@@ -59,9 +59,9 @@ class CacheLevel:
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
         loads_pass_by: of a victim cache, whether lines from further out reach the level inside by another way (Skylake
             SP), so that they do not occupy the path between the two.
-        kept: (bytes, share), of a cache that others use, too: of data of so many bytes that one core goes through again
-            and again, the share of lines that are still there; ascending in bytes, descending in share. Nothing is
-            kept of more data than the last. Empty: not measured, all up to the size and none beyond.
+        kept: (bytes, share), of a first cache, or of one that others use, too: of lines between whose uses so many
+            bytes pass the share that is still there; ascending in bytes, descending in share. Nothing is kept of more
+            data than the last. Empty: not measured, all up to the size and none beyond.
     """
 
     name: str

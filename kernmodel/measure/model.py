@@ -225,6 +225,14 @@ class LinesBeside:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedPoint:
+    """Cycles of a pass over a line of the second cache and one that came so many bytes of others before."""
+
+    passed_bytes: int
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
 class VectorsBeside:
     """Cycles of a pass that loads a line from memory and `CACHE_LINES` lines of the cache before it (`machine.model`),
     whose instructions write so many vectors: those that it loads, and results of arithmetic."""

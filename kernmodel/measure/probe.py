@@ -24,6 +24,7 @@ from kernmodel.machine.model import RUN_STREAMS
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import LINE, MIXES, mix_name
+from kernmodel.measure.first_cache import kept_lines
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
 from kernmodel.measure.model import (
@@ -271,6 +272,10 @@ def _cache(
         if kept := _kept(found):
             like["kept"] = kept
             like["source"] += "; kept follows from the same times and those of lines beside one from memory"
+    elif cache.level == 1 and (lines := kept_lines(found.first)):
+        like["kept"] = [[str(size), f"{kept:.3f}"] for size, kept in lines]
+        spread = _spreads((f"{one.passed_bytes / 1024:g} KiB", one.cycles.spread_percent) for one in found.first)
+        like["source"] += f"; kept {here}, {spread}"
     elif share.level == cache.name:
         like["source"] += "; how much of it one core can use is not known, too few sizes were confirmed"
     return like

@@ -23,6 +23,7 @@ from kernmodel.measure.bandwidth import (
     point_of,
 )
 from kernmodel.measure.composition import judged_compositions, measure_mixed
+from kernmodel.measure.first_cache import measure_first_cache
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.lines_beside import (
@@ -40,6 +41,7 @@ from kernmodel.measure.model import (
     LoadsBeside,
     ManyStreams,
     MixedStreams,
+    PassedPoint,
     Peaks,
     Runs,
     VectorsBeside,
@@ -85,6 +87,7 @@ class OneCore:
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
         small_cost: by how much that is longer than in huge pages, of several trials the median; None: not told.
         beside: a line from memory beside lines of each cache; empty: not measured.
+        first: lines of the second cache that come again, by what passes before; empty: not measured.
         vectors, loads: what is executed beside a line from memory and lines of the last cache; empty: not measured.
         many: passes over more streams than the core follows.
         mixed: of each trial that could compose; compositions: by all of them.
@@ -100,6 +103,7 @@ class OneCore:
     beside: tuple[LinesBeside, ...] = ()
     vectors: tuple[VectorsBeside, ...] = ()
     loads: tuple[LoadsBeside, ...] = ()
+    first: tuple[PassedPoint, ...] = ()
     many: ManyStreams = ManyStreams(None, ())
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
@@ -163,11 +167,12 @@ def _trial(
     beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
     vectors = measure_vectors_beside(harness, topology, effort=effort, progress=tell)
     loads = measure_loads_beside(harness, topology, effort=effort, progress=tell)
+    first = measure_first_cache(harness, topology, effort=effort, progress=tell)
     many = measure_many_streams(harness, topology, effort=effort, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
     pages = next(iter(small.points), None)
-    return OneCore(found, peaks, runs, share, pages, None, beside, vectors, loads, many, mixed)
+    return OneCore(found, peaks, runs, share, pages, None, beside, vectors, loads, first, many, mixed)
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -206,6 +211,10 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
         for same in zip(*(one.loads for one in trials), strict=True)
     )
+    first_cache = tuple(
+        replace(same[0], cycles=repeated([one.cycles for one in same]))
+        for same in zip(*(one.first for one in trials), strict=True)
+    )
     share = _merged_points([one.share.points for one in trials])
     small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
     mixed = tuple(one for trial in trials for one in trial.mixed)
@@ -216,7 +225,7 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
         CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), _small_cost(trials),
-        beside, vectors, loads, _merged_many([one.many for one in trials]), mixed,
+        beside, vectors, loads, first_cache, _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
@@ -279,6 +288,8 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
     for written in trial.vectors:
         yield f"{written.vectors} vectors beside lines", written.cycles
+    for passed in trial.first:
+        yield f"lines behind {passed.passed_bytes / 1024:g} KiB", passed.cycles
     for loaded in trial.loads:
         yield f"{loaded.loads} loads beside lines", loaded.cycles
     for step in trial.many.passes:

@@ -1,14 +1,15 @@
 """Caches that lose their lines little by little as data grow: why traffic changes gradually around thresholds.
 
-Two things make them. A cache that other cores and guests use, too, was measured: of data of so many bytes that one core
-goes through again and again it still has such a share of the lines (`CacheLevel.kept`). Where that is not measured, the
-places of pages do: caches beyond the first find their sets by physical addresses. A page of 4 KiB fills one of
-sets × line / 4096 groups of sets, by where the system placed it. With as many pages as the cache has room for, some
-groups get more than they have ways, and lose their lines before these come again (least recently used goes first),
-while others are not full (R. E. Kessler, M. D. Hill: Page placement algorithms for large real-indexed caches, ACM
-TOCS 10(4), 1992). Of n pages at random in g groups of w ways, a page keeps its lines if no more than w − 1 of the
+Three things make them. A first cache that gives up other lines than the one that was used longest ago loses some before
+it is full, and a cache that other cores and guests use, too, keeps less than it has room for: both were measured, the
+share of the lines that is still there where so many bytes pass before they come again (`CacheLevel.kept`). Where that
+is not measured, the places of pages do: caches beyond the first find their sets by physical addresses. A page of 4 KiB
+fills one of sets × line / 4096 groups of sets, by where the system placed it. With as many pages as the cache has room
+for, some groups get more than they have ways, and lose their lines before these come again (least recently used goes
+first), while others are not full (R. E. Kessler, M. D. Hill: Page placement algorithms for large real-indexed caches,
+ACM TOCS 10(4), 1992). Of n pages at random in g groups of w ways, a page keeps its lines if no more than w − 1 of the
 others fall into its group: binomial. Nothing in this is fitted. Huge pages fill all groups alike; a layer condition
-then holds for all lines or for none. What was measured of a shared cache holds in either.
+then holds for all lines or for none. What was measured holds in either.
 """
 
 from __future__ import annotations
@@ -83,9 +84,21 @@ OTHERS = Cause(
 )
 
 
+REPLACEMENT = Cause(
+    Note(
+        "gradual-replacement",
+        "data are about as large as a cache, which gives up lines before it is full: the share that it keeps was "
+        "measured",
+        "assumption",
+    ),
+    "which lines a cache gives up",
+    "as measured",
+)
+
+
 def is_mean(traffic: Traffic) -> bool:
     """Whether it is the mean over parts of the lines (`mean_traffic`)."""
-    return PLACES.note in traffic.notes or OTHERS.note in traffic.notes
+    return any(cause.note in traffic.notes for cause in (PLACES, OTHERS, REPLACEMENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,9 @@ def gradual_caches(machine: Machine, traffic: Traffic, *, huge: bool) -> Gradual
         replace(machine, levels=tuple(_sized(level, shares[level.name][part]) for level in machine.levels))
         for part in range(len(_SHARES))
     )
-    return GradualCaches(machines, OTHERS if any(machine.level(name).kept for name in near) else PLACES)
+    measured = [machine.level(name) for name in near if machine.level(name).kept]
+    own = REPLACEMENT if measured else PLACES
+    return GradualCaches(machines, OTHERS if any(level != machine.levels[0] for level in measured) else own)
 
 
 def _shares(level: CacheLevel, *, huge: bool) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from kernmodel.errors import MeasurementError, Note
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import lines_beside, probe, trials
+from kernmodel.measure.first_cache import kept_lines
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.model import (
     BandwidthPoint,
@@ -28,6 +29,7 @@ from kernmodel.measure.model import (
     LoadsBeside,
     ManyStreams,
     MixedStreams,
+    PassedPoint,
     Peak,
     Peaks,
     RunPoint,
@@ -88,6 +90,13 @@ LOADS = tuple(LoadsBeside(loads, figure(cycles)) for loads, cycles in ((8, 23.0)
 """Beyond as many vectors 4, 8 and 7.2 cycles more; each load takes 0.53."""
 
 
+FIRST = tuple(
+    PassedPoint(kib << 10, figure(cycles, kib != 36))
+    for kib, cycles in ((12, 2.4), (24, 2.4), (30, 2.85), (36, 9.9), (48, 2.8), (60, 4.2), (120, 4.2))
+)
+"""Of a cache of 48 KiB; one is not confirmed, one keeps more than with less."""
+
+
 def many(followed: int | None, *cycles: tuple[int, float, float, bool]) -> ManyStreams:
     passes = (
         (StreamPass(loaded, 18, False, figure(longer)), StreamPass(loaded, 18, True, figure(few, told)))
@@ -134,6 +143,7 @@ def probed(
     monkeypatch.setattr(trials, "measure_lines_beside", lambda *_, **__: BESIDE)
     monkeypatch.setattr(trials, "measure_vectors_beside", lambda *_, **__: VECTORS)
     monkeypatch.setattr(trials, "measure_loads_beside", lambda *_, **__: LOADS)
+    monkeypatch.setattr(trials, "measure_first_cache", lambda *_, **__: FIRST)
     monkeypatch.setattr(trials, "measure_many_streams", lambda *_, **__: MANY)
     monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
@@ -210,6 +220,16 @@ def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(
         "L3": (1.0, 2.0),
     }
     assert "beside_memory measured on this host" in machine.sources["paths.L1L2"]
+
+
+def test_what_the_first_cache_keeps_follows_from_what_passes_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    first, *_ = machine.levels
+    assert first.kept == ((24576.0, 1.0), (30720.0, 0.75), (49152.0, 0.75), (61440.0, 0.0))
+    assert "kept measured on this host" in machine.sources["caches.L1"]
+    assert kept_lines(FIRST[:1]) == kept_lines(()) == []
+    assert kept_lines([FIRST[0], replace(FIRST[-1], cycles=figure(2.5))]) == []  # L2 takes no longer
 
 
 def test_vectors_and_loads_beside_lines_are_by_how_much_passes_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kernmodel as km
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.nests import read_nest
@@ -172,3 +173,16 @@ def test_places_of_pages_that_change_nothing_are_left_out(tmp_path) -> None:
 def answer_of(request: KernelRequest) -> TrafficAnswer:
     (answer,) = predict_traffic_sweep(request, [request.sizes])
     return answer
+
+
+@pytest.mark.parametrize(("n", "kept"), [(400, 1.0), (700, 0.75), (1000, 0.5), (1100, 0.25), (1300, 0.0)])
+def test_a_first_cache_gives_up_lines_before_it_is_full(n: int, kept: float) -> None:
+    """Three rows of a and one of b pass before a row comes again, of which Zen 4 keeps the more the less they are: in
+    quarters of the lines, as the core's figure says, since the machine file says nothing."""
+    code = km.CodeOptions(flags="-O3 -march=znver3 -fno-loop-unroll-and-jam")
+    answer = km.ecm("stencil", "zen4", N=n, M=50_000_000 // n, code=code).answer
+    assert answer.machine.levels[0].kept
+    # two of three rows are found again, or loaded from L2
+    assert answer.traffic.path("L1L2").loads == pytest.approx(4 - 2 * kept, abs=0.05)
+    gradual = [note for note in answer.notes if note.code == "gradual-replacement"]
+    assert len(gradual) == (0 < kept < 1)

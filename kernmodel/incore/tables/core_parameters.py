@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import yaml
 
-from kernmodel.schema.fields import Choice, Flag, Integer, Quantity, RejectedError, items, scalar, suggest, text
+from kernmodel.schema.fields import Choice, Flag, Integer, Number, Quantity, RejectedError, items, scalar, suggest, text
 from kernmodel.value_types import dataclass
 
 Slots = int | Literal["unlimited"]
@@ -133,6 +133,23 @@ class Course:
         found = tuple((float(count(key)), _TIME(value)) for key, value in node.value)
         if list(found) != sorted(found) or [time for _, time in found] != sorted(time for _, time in found):
             raise RejectedError("has a number or a time below the one before", "sort them; more take no less time")
+        return found
+
+
+class Shares:
+    """Shares of something by ascending percents, none larger than the one before."""
+
+    values = "mapping of ascending percents to shares from 0 to 1, none larger than the one before"
+
+    def __call__(self, node: yaml.Node) -> tuple[tuple[float, float], ...]:
+        """Parts of the whole, and shares."""
+        if not isinstance(node, yaml.MappingNode):
+            raise RejectedError("maps no percents to shares", "write {50: 0.9, 100: 0.5, …}")
+        count, share = Integer(1, 1000), Number(1.0, zero=True)
+        found = tuple((count(key) / 100, share(value)) for key, value in node.value)
+        shares = [part for _, part in found]
+        if list(found) != sorted(found) or shares != sorted(shares, reverse=True):
+            raise RejectedError("has percents below or a share above the ones before", "sort them; more keep no more")
         return found
 
 
@@ -288,6 +305,8 @@ class MissParameters(NamedTuple):
         from_l1: lines that the first cache waits for; from_l2: lines that the second cache waits for, prefetched ones
             among them.
         beside_l2, beside_l3: by how much a line from memory takes longer beside 1, 2, … lines that lie in this cache.
+        first_keeps: of the size of the first cache what may pass before a line comes again, and the share of such lines
+            that it still has.
         beside_vectors: by how much it takes longer beside two lines of the last cache by the vectors that instructions
             write in between; beside_loads: for each cycle in which loads from the first cache keep the load pipes busy.
         hits_add: while a line comes from the second cache, one load gets its part of it, and all others wait.
@@ -298,6 +317,7 @@ class MissParameters(NamedTuple):
     from_l2: Annotated[int | None, Figure("L2 misses in flight", _ENTRIES)] = None
     beside_l2: Annotated[tuple[float, ...], Figure("memory line beside L2 lines", Times())] = ()
     beside_l3: Annotated[tuple[float, ...], Figure("memory line beside L3 lines", Times())] = ()
+    first_keeps: Annotated[tuple[tuple[float, float], ...], Figure("L1 keeps", Shares())] = ()
     beside_vectors: Annotated[tuple[tuple[float, float], ...], Figure("memory line beside vectors", Course())] = ()
     beside_loads: Annotated[float, Figure("memory line beside loads", _TIME)] = 0.0
     hits_add: Annotated[bool, Figure("L1 hits beside lines from L2 add", _FLAG)] = False

@@ -36,6 +36,7 @@ from kernmodel.incore.tables.core_parameters import (
     Port,
     PortGroups,
     Ports,
+    Shares,
     Times,
     Words,
     declared,
@@ -480,6 +481,8 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
 
 def _written(value: Any, figure: Figure) -> Any:
     """A value as it stands in a file."""
+    if isinstance(figure.kind, Shares):
+        return {round(100 * part): share for part, share in value}
     if isinstance(figure.kind, Course):
         return {int(number): f"{time:g} cy" for number, time in value}
     if isinstance(figure.kind, Times):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.errors import InputError, Location, MachineError, Note
@@ -47,6 +48,13 @@ def core_parameters(machine: Machine) -> Parameters:
     parameters = load_parameters(machine.core.microarchitecture)
     check_core(machine, parameters)
     return parameters
+
+
+def with_core_figures(machine: Machine, parameters: Parameters) -> Machine:
+    """The machine with what is known of the first cache of its core, which its file does not say."""
+    first, *others = machine.levels
+    kept = tuple((part * first.size_bytes, share) for part, share in parameters.misses.first_keeps)
+    return replace(machine, levels=(replace(first, kept=kept), *others)) if kept else machine
 
 
 def check_core(machine: Machine, parameters: Parameters) -> None:

@@ -32,7 +32,7 @@ from kernmodel.studies.predict.compiled import (
     start_late,
 )
 from kernmodel.studies.predict.division import division_notes, scale_divided, spread_of
-from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
+from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes, with_core_figures
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.order import jam_of, order_notes
@@ -265,7 +265,13 @@ class Stages:
         Raises:
             MachineError: the file is missing or malformed; UsageError: a change that cannot be made.
         """
-        return self._machines.get((name, changes), lambda: self._changed(name, changes))
+        return self._machines.get((name, changes), lambda: self._with_core_figures(self._changed(name, changes)))
+
+    def _with_core_figures(self, machine: Machine) -> Machine:
+        try:
+            return machine if machine.levels[0].kept else with_core_figures(machine, self._core(machine)[0])
+        except KernmodelError:  # which is told where the core is asked for
+            return machine
 
     def _changed(self, name: str, changes: tuple[Change, ...]) -> Machine:
         if not changes:

@@ -541,7 +541,7 @@ def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
     ]
     if not changed:
         return ()
-    from kernmodel.traffic.gradual import OTHERS, PLACES
+    from kernmodel.traffic.gradual import OTHERS, PLACES, REPLACEMENT
 
-    cause = OTHERS.note if OTHERS.note in placed.notes else PLACES.note
+    cause = next((one.note for one in (OTHERS, REPLACEMENT) if one.note in placed.notes), PLACES.note)
     return (replace(cause, text=f"{cause.text}, and `ecm` counts with that: {'; '.join(changed)}"),)
