@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import median
+from typing import TypeVar
 
 from kernmodel.errors import Note
 from kernmodel.machine.overlap import Overlap
@@ -199,22 +200,6 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
         replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same], shared=True))
         for same in zip(*(one.runs.points for one in trials), strict=True)
     )
-    beside = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
-        for same in zip(*(one.beside for one in trials), strict=True)
-    )
-    vectors = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
-        for same in zip(*(one.vectors for one in trials), strict=True)
-    )
-    loads = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same], shared=True))
-        for same in zip(*(one.loads for one in trials), strict=True)
-    )
-    first_cache = tuple(
-        replace(same[0], cycles=repeated([one.cycles for one in same]))
-        for same in zip(*(one.first for one in trials), strict=True)
-    )
     share = _merged_points([one.share.points for one in trials])
     small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
     mixed = tuple(one for trial in trials for one in trial.mixed)
@@ -225,10 +210,23 @@ def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
         CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), _small_cost(trials),
-        beside, vectors, loads, first_cache, _merged_many([one.many for one in trials]), mixed,
+        _merged_passes([one.beside for one in trials]), _merged_passes([one.vectors for one in trials]),
+        _merged_passes([one.loads for one in trials]), _merged_passes([one.first for one in trials], shared=False),
+        _merged_many([one.many for one in trials]), mixed,
         compositions,
         len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
+
+
+_Pass = TypeVar("_Pass", LinesBeside, VectorsBeside, LoadsBeside, PassedPoint)
+
+
+def _merged_passes(trials: Sequence[Sequence[_Pass]], *, shared: bool = True) -> tuple[_Pass, ...]:
+    """Passes that all trials have measured; `shared`: with lines of caches or memory that others use, too."""
+    return tuple(
+        replace(same[0], cycles=repeated([one.cycles for one in same], shared=shared))
+        for same in zip(*trials, strict=True)
+    )
 
 
 def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[BandwidthPoint, ...]:
