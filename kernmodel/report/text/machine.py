@@ -184,11 +184,13 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         for path in paths
         if path.beside_vectors
     )
+    hits = ((f"of {path.outer}", short(path.beside_loads)) for path in paths if path.beside_loads is not None)
     return (
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
         *fields("Cycles of a line from memory beside lines of a cache", *beside),
         *fields("Cycles more by vectors written beside lines from memory and caches", *vectors),
+        *fields("Cycles more for each cycle of loads from the first cache beside them", *hits),
     )
 
 
