@@ -31,7 +31,7 @@ from kernmodel.traffic.conditions.reuse import Analysis, StreamReuse, misses_whe
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.conditions.windows import Window
-from kernmodel.traffic.gradual import OTHERS
+from kernmodel.traffic.gradual import OTHERS, REPLACEMENT
 from kernmodel.traffic.jammed import per_source_iteration
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.simulation.sampling import effort
@@ -115,8 +115,9 @@ class Modeller:
         """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
 
         Small nests, and the nest as it stands, are simulated as every command simulates them; of other blocked nests
-        windows within whole blocks are. Where data are about as large as what others leave of a shared cache, layer
-        conditions are taken, with the share that it keeps: a simulated cache loses all lines at once.
+        windows within whole blocks are. Where data are about as large as what others leave of a shared cache, or as a
+        first cache that gives up lines before it is full, layer conditions are taken, with the share that it keeps: a
+        simulated cache loses all lines at once.
 
         Args:
             cores: that are active in the ccNUMA domain; parts: in all; None: as in the request.
@@ -242,7 +243,7 @@ class Modeller:
 
 
 def _loses_little_by_little(one: Modelled) -> bool:
-    return OTHERS.note in one.answer.traffic.notes
+    return any(cause.note in one.answer.traffic.notes for cause in (OTHERS, REPLACEMENT))
 
 
 def _missed(reuse: StreamReuse, analysis: Analysis, held: frozenset[ReuseKey]) -> float:
