@@ -325,11 +325,12 @@ def _executed_notes(terms: Terms) -> Iterator[Note]:
     plain = transfer_times(terms.machine, terms.streams, terms.traffic, terms.runs)
     longer = terms.transfers[-1].cycles - plain[-1].cycles
     if longer >= _NOTABLE:
+        own = "this machine (beside_vectors and beside_loads of its file)"
         text = (
             f"{terms.transfers[-1].name} is {longer:.1f} cy/CL more than for loads of lines alone: beside lines of "
             f"caches the {terms.executed.vectors:.0f} vectors that the code writes for a unit of work, and its loads "
-            "from the first cache, leave room for fewer lines on their way from memory, as was measured on this "
-            "machine (beside_vectors and beside_loads of its file)"
+            "from the first cache, leave room for fewer lines on their way from memory, as was measured on "
+            f"{own if terms.machine.paths[-1].beside_vectors else 'one machine with this core'}"
         )
         yield Note("executed-beside-memory", text, "assumption")
 

@@ -17,7 +17,7 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict, refuse_unknown
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest.jammed import Jam, in_order
+from kernmodel.source.nest.jammed import Jam, in_order, jammed
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
@@ -93,7 +93,8 @@ class Modeller:
     def jam_of(self, answer: EcmAnswer) -> Jam | None:
         """How many iterations of an outer loop the code of an answer executes at once, as far as its traffic is that of
         this order."""
-        return None if self._point.code.classic else jam_of(answer.loop, self.nest, self.sizes)
+        jam = None if self._point.code.classic else jam_of(answer.loop, self.nest, self.sizes)
+        return jam if jam and jammed(self.nest, jam) else None
 
     def _analysis(self, jam: Jam | None) -> Analysis:
         """The reuse of the nest in the order of code that executes so many iterations at once."""
@@ -147,7 +148,7 @@ class Modeller:
         whole = whole_blocks(nest, one.blocks)
         if whole is None:
             return None
-        known, jam = one.answer.traffic, jam_of(one.answer.loop, whole, self.sizes)
+        known, jam = one.answer.traffic, self.jam_of(one.answer)
         ordered = in_order(whole, jam)
         found = simulate(
             ordered, one.answer.machine, self.sizes,
