@@ -31,11 +31,13 @@ class FileKind:
         name: "machine file".
         guide: the page that describes the format.
         error: the exception for what is wrong with such a file.
+        withdrawn: keys that earlier versions wrote and that are not read any more, and what stands for each.
     """
 
     name: str
     guide: str
     error: type[InputError] = InputError
+    withdrawn: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

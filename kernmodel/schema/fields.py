@@ -476,8 +476,12 @@ class FieldReader:
     def unknown(self, entries: Iterable[str], key: str, known: Iterable[str]) -> set[str]:
         """Note every entry that is not known; the known names that they probably mean and that are not there."""
         names, given, meant = tuple(known), tuple(entries), set[str]()
+        withdrawn = dict(self.kind.withdrawn)
         for name in given:
-            if name not in names:
+            if name in withdrawn:
+                told = f"leave it out; {withdrawn[name]} stand for it"
+                self.problem(f"{key}.{name}" if key else name, "is not read any more", told, severity="warning")
+            elif name not in names:
                 self.problem(f"{key}.{name}" if key else name, "is an unknown key", suggest(name, names))
                 meant |= {near for near in (nearest(name, names),) if near is not None and near not in given}
         return meant

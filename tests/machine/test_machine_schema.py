@@ -490,3 +490,14 @@ def test_lines_of_short_runs_take_longer_than_the_bandwidth_says() -> None:
     # half way between 8 and 16 lines: 8 lines in 336 cycles, 16 in 528, 12 in 432
     assert path.restart_cycles(768) == pytest.approx(432 / 12 - 7)
     assert replace(path, run_length=()).restart_cycles(64) == 0.0
+
+
+def test_keys_of_earlier_versions_are_not_read_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "old.yml"
+    path.write_text(MINIMAL.replace("penalty_load: 1 cy/CL", "beside_work: [[0.5, 5], [1, 4]]"))
+    (problem,) = check_machine(path)
+    assert problem.severity == "warning"
+    assert "paths.L2Mem.beside_work: is not read any more; leave it out; beside_vectors and beside_loads" in str(
+        problem
+    )
+    assert load_machine(str(path)).paths[-1].beside_vectors == ()

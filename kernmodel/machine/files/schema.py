@@ -61,7 +61,8 @@ from kernmodel.schema.fields import (
 )
 from kernmodel.words import count
 
-MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError)
+_WITHDRAWN = (("beside_work", "beside_vectors and beside_loads (`kernmodel machine probe`)"),)
+MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError, _WITHDRAWN)
 
 MEASURED = "measured"
 """The width of a path whose time follows from measured bandwidth."""
