@@ -5,10 +5,10 @@ default may be left out. `kernmodel.incore.tables.parameters` reads files by the
 docs/microarchitectures.md lists them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 import yaml
 
@@ -120,6 +120,17 @@ class Times:
         return found
 
 
+_T = TypeVar("_T")
+
+
+def _by_number(node: yaml.Node, what: str, example: str, value: Callable[[yaml.Node], _T]) -> list[tuple[int, _T]]:
+    """What a mapping has by whole numbers, in its order; `what` and `example` are for the message where it is none."""
+    if not isinstance(node, yaml.MappingNode):
+        raise RejectedError(f"maps no {what}", f"write {example}")
+    count = Integer(1, 1000)
+    return [(count(key), value(each)) for key, each in node.value]
+
+
 class Course:
     """Times by ascending whole numbers, none shorter than the one before."""
 
@@ -127,10 +138,8 @@ class Course:
 
     def __call__(self, node: yaml.Node) -> tuple[tuple[float, float], ...]:
         """Numbers and times in cycles."""
-        if not isinstance(node, yaml.MappingNode):
-            raise RejectedError("maps no numbers to times", "write {6: 0 cy, 11: 2.7 cy, …}")
-        count = Integer(1, 1000)
-        found = tuple((float(count(key)), _TIME(value)) for key, value in node.value)
+        numbers = _by_number(node, "numbers to times", "{6: 0 cy, 11: 2.7 cy, …}", _TIME)
+        found = tuple((float(number), time) for number, time in numbers)
         if list(found) != sorted(found) or [time for _, time in found] != sorted(time for _, time in found):
             raise RejectedError("has a number or a time below the one before", "sort them; more take no less time")
         return found
@@ -143,10 +152,8 @@ class Shares:
 
     def __call__(self, node: yaml.Node) -> tuple[tuple[float, float], ...]:
         """Parts of the whole, and shares."""
-        if not isinstance(node, yaml.MappingNode):
-            raise RejectedError("maps no percents to shares", "write {50: 0.9, 100: 0.5, …}")
-        count, share = Integer(1, 1000), Number(1.0, zero=True)
-        found = tuple((count(key) / 100, share(value)) for key, value in node.value)
+        percents = _by_number(node, "percents to shares", "{50: 0.9, 100: 0.5, …}", Number(1.0, zero=True))
+        found = tuple((percent / 100, share) for percent, share in percents)
         shares = [part for _, part in found]
         if list(found) != sorted(found) or shares != sorted(shares, reverse=True):
             raise RejectedError("has percents below or a share above the ones before", "sort them; more keep no more")
@@ -160,10 +167,7 @@ class Copies:
 
     def __call__(self, node: yaml.Node) -> dict[int, int]:
         """Copies by µops."""
-        if not isinstance(node, yaml.MappingNode):
-            raise RejectedError("maps no µops to copies", "write {2: 6, …}, or {} for none")
-        count = Integer(1, 1000)
-        return {count(key): count(value) for key, value in node.value}
+        return dict(_by_number(node, "µops to copies", "{2: 6, …}, or {} for none", Integer(1, 1000)))
 
 
 class SlotCount:
