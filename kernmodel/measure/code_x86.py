@@ -41,6 +41,11 @@ def vector_bytes() -> int:
     return 64 if {"avx512f", "avx512vl"} <= features else 32 if "avx" in features else 16
 
 
+def vector_move(width: int) -> tuple[str, str]:
+    """The name of vector registers of so many bytes, without their number, and the instruction that moves one."""
+    return {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups"), 16: ("xmm", "movups")}[width]
+
+
 def assembled(text: str) -> bytes:
     """The machine code of lines in Intel syntax.
 
@@ -105,7 +110,7 @@ def _vectors(instructions: Collection[Instruction]) -> list[str]:
     legacy = bool(instructions) and not any(item.mnemonic.startswith(("v", "k")) for item in instructions)
     numbers = _NUMBERS[_precision(instructions) or "d"]
     width = 16 if legacy else vector_bytes()
-    name, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups"), 16: ("xmm", "movups")}[width]
+    name, move = vector_move(width)
     lines = ["vzeroupper"] if legacy and "avx" in host_features() else []
     lines += [f"{move} {name}{n}, [{numbers}]" for n in range(32 if width == 64 else 16)]
     if vector_bytes() == 64 and not legacy:

@@ -52,7 +52,7 @@ def measure_first_cache(
 def function(before: int, distance: int) -> bytes:
     """The loop: a line, and the one `distance` bytes before it; the walk begins `before` bytes into the buffer."""
     width = x86.vector_bytes()
-    register, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups")}.get(width, ("xmm", "movups"))
+    register, move = x86.vector_move(width)
     lines = [
         f"mov r15, [rdx + {8 * _POSITION}]",
         "mov r8, [rdx]",

@@ -234,7 +234,7 @@ def function(
             the others.
     """
     width = x86.vector_bytes()
-    register, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups")}.get(width, ("xmm", "movups"))
+    register, move = x86.vector_move(width)
     lines = [
         f"mov r15, [rdx + {8 * _POSITION}]",
         f"mov r8, [rdx + {8 * _OUTER}]",
