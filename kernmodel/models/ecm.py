@@ -320,7 +320,7 @@ def _held_notes(cycles: float, machine: Machine) -> Iterator[Note]:
 
 def _executed_notes(terms: Terms) -> Iterator[Note]:
     """Whether lines from memory take longer for what the core executes meanwhile."""
-    if terms.streams is None:
+    if terms.streams is None or not terms.streams.vectors:
         return
     plain = transfer_times(terms.machine, terms.streams, terms.traffic, terms.runs)
     longer = terms.transfers[-1].cycles - plain[-1].cycles

@@ -80,8 +80,10 @@ def transfer_times(
     )
     if streams is None:
         return found
+    beside = sum(beside_lines(machine, streams, traffic).values())
     found = _less_memory(found, _hidden_cycles(machine, streams, traffic, found))
-    found = _in_flight(machine, streams, traffic, _beside_memory(machine, streams, traffic, found), executed)
+    found = _beside_memory(machine, streams, traffic, found, beside)
+    found = _in_flight(machine, streams, traffic, found, beside, executed)
     return _not_followed(machine, streams, traffic, found)
 
 
@@ -121,19 +123,19 @@ def _less_memory(transfers: tuple[TransferTime, ...], hidden: float) -> tuple[Tr
 
 
 def _beside_memory(
-    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...], more: float
 ) -> tuple[TransferTime, ...]:
     """The times where lines that lie in caches are loaded beside lines from memory: these take what a stream of loads
-    takes, and what the core is known to take longer beside such lines, if that is longer than all transfers together.
+    takes, and what the core is known to take longer beside such lines (`more`, by `beside_lines`), if that is longer
+    than all transfers together.
 
     Lines that are written back do not wait for one another as loads do: only the bandwidth has to do with them.
     """
-    more = beside_lines(machine, streams, traffic)
     alone = streams.memory_load
     if not more or alone is None or not transfers[-1].known:
         return transfers
     lines = traffic.path(machine.paths[-1].name).loads
-    return _longer(streams.overlap, transfers, lines * alone + sum(more.values()))
+    return _longer(streams.overlap, transfers, lines * alone + more)
 
 
 def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
@@ -157,14 +159,20 @@ def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[s
 
 
 def _in_flight(
-    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...], executed: Executed
+    machine: Machine,
+    streams: Streams,
+    traffic: Traffic,
+    transfers: tuple[TransferTime, ...],
+    waiting: float,
+    executed: Executed,
 ) -> tuple[TransferTime, ...]:
     """The times where lines from memory wait beside lines of caches, and the core has room for fewer passes that wait
     than for loads of lines alone, since its registers hold the vectors that these write, or loads from the first cache
     take part of the time that lines need to get there; see docs/ecm.md.
 
     Beside less than one line of a cache they take longer in proportion, and where stores alone ask for lines, whose
-    time passes meanwhile, too; but no less than the lines that are read by themselves.
+    time passes meanwhile, too; but no less than the lines that are read by themselves with what they wait beside lines
+    of caches (`waiting`, by `beside_lines`).
     """
     loads, known = [traffic.path(path.name).loads for path in machine.paths], streams.vectors
     lines, alone = min(1.0, loads[-1]), streams.memory_load
@@ -180,7 +188,7 @@ def _in_flight(
     evaded = traffic.evasion.share if traffic.evasion else 0.0
     read = max(0.0, loads[-1] - (1 - evaded) * traffic.path(machine.paths[-1].name).write_allocates)
     together = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
-    by_itself = read * alone + sum(beside_lines(machine, streams, traffic).values()) + more if read else 0.0
+    by_itself = read * alone + waiting + more if read else 0.0
     return _longer(streams.overlap, transfers, max(together + read / loads[-1] * more, by_itself))
 
 
