@@ -31,11 +31,11 @@ def executed_traffic(traffic: Traffic, nest: LoopNest, sizes: Mapping[str, int],
         "references under conditions move the lines of which any iteration executes one, as if each were independent "
         f"of the others: {least:.1%} of the lines of the array that they touch least; formulas have all lines"
     )
-    thinned = with_shares(traffic, machine, touched, modified)
+    thinned = _with_shares(traffic, machine, touched, modified)
     return replace(thinned, notes=(*thinned.notes, Note("conditional-lines", text, "assumption")))
 
 
-def with_shares(
+def _with_shares(
     traffic: Traffic, machine: Machine, touched: Mapping[str, float], modified: Mapping[str, float]
 ) -> Traffic:
     """The traffic with a share of the lines of each array.

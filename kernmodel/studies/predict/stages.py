@@ -189,7 +189,7 @@ class Stages:
         """
         part, code, stores = self._asked(point)
         cores = point.kernel.cores
-        return self._in_code_order(part, code.loop, lambda one: self._by_conditions(one, stores, cores))
+        return self._in_code_order(part, _jam(part, code.loop), lambda one: self._by_conditions(one, stores, cores))
 
     def settled_traffic(self, point: Point, *, simulated: bool) -> Traffic | None:
         """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`), or one agrees with it; else
@@ -212,7 +212,7 @@ class Stages:
             agrees = found.method == SYMBOLIC and not any(any(path.intervals.values()) for path in found.paths)
             return found if agrees else None
 
-        return self._in_code_order(part, code.loop, settled)
+        return self._in_code_order(part, _jam(part, code.loop), settled)
 
     def _asked(self, point: Point) -> tuple[_Case, Code, StoreMode]:
         """The case of one core's part, and the code and stores of a point."""
@@ -500,15 +500,16 @@ class Stages:
         source's."""
         if case.point.code.classic:
             return self._traffic(case, stores, cores)
-        lanes = lanes_of(loop, case.method.nest)
-        found = self._in_code_order(case, loop, lambda one: self._placed_traffic(one, stores, cores, lanes))
-        return replace(found, notes=(*found.notes, *order_notes(loop, _jam(case, loop))))
+        lanes, jam = lanes_of(loop, case.method.nest), _jam(case, loop)
+        found = self._in_code_order(case, jam, lambda one: self._placed_traffic(one, stores, cores, lanes))
+        return replace(found, notes=(*found.notes, *order_notes(loop, jam)))
 
-    def _in_code_order(self, case: _Case, loop: AssemblyLoop, find: Callable[[_Case], _Found]) -> _Found:
-        """What is found of the nest as the compiled loop executes it, for iterations of the source."""
+    def _in_code_order(self, case: _Case, jam: Jam | None, find: Callable[[_Case], _Found]) -> _Found:
+        """What is found of the nest as the compiled loop executes it, for iterations of the source; `jam` as `_jam`
+        finds it."""
         from kernmodel.traffic.jammed import per_source_iteration
 
-        jam, whole, method = _jam(case, loop), case.whole or case, case.method
+        whole, method = case.whole or case, case.method
         ordered = None if jam is None else whole.method.jammed(jam)
         if jam is None or ordered is None:
             return find(case)
