@@ -52,10 +52,14 @@ class Analysis:
 
 @dataclass(slots=True)
 class _Steps:
-    """How values advance in one loop; `known` grows on demand, None marks what is not invariant (or being computed)."""
+    """How values advance in one loop; `known` grows on demand, None marks what is not invariant (or being computed).
+
+    `others` has this for every loop of the listing.
+    """
 
     analysis: Analysis
     loop: LoopBody
+    others: dict[int, _Steps]
     known: dict[str, Linear | None] = field(default_factory=dict)
 
     def of(self, value: Linear) -> Linear | None:
@@ -81,12 +85,36 @@ class _Steps:
             if name in found.cells:
                 return ZERO if self.of(found.cells[name]) == ZERO else None
             return None if found.origin.get(name) in self.loop.blocks else ZERO
+        after = self._after_inner_loops(after)
         own = after.coefficient(name)
         if own == 0:
             return self.of(after)
         rest = after - Linear(0, ((name, 1),))
         invariant = own == 1 and all(self.of_symbol(other) == ZERO for other, _ in rest.terms)
         return rest if invariant else None
+
+    def _after_inner_loops(self, value: Linear) -> Linear:
+        """`value` with the symbols of loops within this one replaced by what they were in the last pass of theirs,
+        where that is known: compilers go on counting from where a loop within left a pointer."""
+        found, total = self.analysis.trace, Linear(value.constant)
+        for name, factor in value.terms:
+            last = Linear(0, ((name, 1),))
+            for inner in self.analysis.flow.loops:
+                if name in found.initial[inner.number] and set(inner.blocks) < set(self.loop.blocks):
+                    last = self.others[inner.number].in_last_pass(name) or last
+            total += last * factor
+        return total
+
+    def in_last_pass(self, name: str) -> Linear | None:
+        """What a symbol of the loop is in its last pass, None where that is not known: of loops that are left at their
+        end, what they add a number to in each pass."""
+        closing, step = _closing_branch(self.analysis, self.loop), self.of_symbol(name)
+        if closing is None or step is None or step.terms or _is_ahead(self.analysis, self.loop, closing):
+            return None
+        found, passes = self.analysis.trace, _passes(self.analysis, self.others, self.loop)
+        if passes is None or not found.final[self.loop.number][name].coefficient(name):
+            return None
+        return found.initial[self.loop.number][name] + Linear(step.constant * (passes - 1))
 
 
 def analyse(listing: Listing, flow: ControlFlow) -> Analysis:
@@ -96,7 +124,8 @@ def analyse(listing: Listing, flow: ControlFlow) -> Analysis:
 
 def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
     """The strides of all memory references of `loop`, and how often it executes."""
-    steps = {other.number: _Steps(analysis, other) for other in analysis.flow.loops}
+    steps: dict[int, _Steps] = {}
+    steps |= {other.number: _Steps(analysis, other, steps) for other in analysis.flow.loops}
     streams, addresses = [], []
     for place, index in enumerate(loop.instructions):
         instruction = analysis.listing.instructions[index]
@@ -164,8 +193,12 @@ def _passes(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody) -> int
         return None
     tests = _count(first.constant, step.constant, condition)
     # a loop entered at its test, ahead of the rest of its body, tests once more than it executes the body
-    ahead = len(loop.blocks) > 1 and analysis.flow.blocks[loop.header].end - 1 == closing
-    return tests - 1 if tests is not None and ahead else tests
+    return tests - 1 if tests is not None and _is_ahead(analysis, loop, closing) else tests
+
+
+def _is_ahead(analysis: Analysis, loop: LoopBody, closing: int) -> bool:
+    """Whether the branch that leaves the loop comes ahead of the rest of its body."""
+    return len(loop.blocks) > 1 and analysis.flow.blocks[loop.header].end - 1 == closing
 
 
 def _tested(compared: Comparison, condition: Condition | None) -> Linear | None:

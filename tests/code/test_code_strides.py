@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes, read_listing
 from kernmodel.code.loops import control_flow
+from kernmodel.code.model import StreamStart
 from kernmodel.code.strides import LoopStrides, analyse, loop_strides
 from kernmodel.isa.model import Instruction, Listing, MemoryReference, Operand
 
@@ -128,6 +130,59 @@ def test_a_loop_entered_at_its_test_executes_its_body_once_less_than_the_test() 
         "f:\nxorl %eax,%eax\njmp .L3\n.L2:\nmovsd (%rdi,%rax,8),%xmm0\nincq %rax\n.L3:\ncmpq $100,%rax\njl .L2\nret\n"
     )
     assert innermost(text).passes == 100
+
+
+ROWS = """f:
+    movq %rdi, %rax
+.L2:
+    leaq 800(%rax), %rdx
+.L3:
+    addsd (%rax), %xmm0
+    addq $8, %rax
+    cmpq %rdx, %rax
+    jne .L3
+    addq $STEP, %rax
+    cmpq %rsi, %rax
+    jne .L2
+    ret
+"""
+
+
+@pytest.mark.parametrize("step", [0, 32, -800])
+def test_an_outer_loop_that_counts_on_from_where_the_inner_one_stopped(step: int) -> None:
+    """gcc's row pointers are what the loop inside left, plus what lies between rows."""
+    (stream,) = innermost(ROWS.replace("STEP", str(step))).streams
+    assert stream.start == StreamStart("rdi", 0, ((800 + step, None),))
+
+
+def test_a_copy_of_the_past_has_no_known_value_when_its_loop_ends() -> None:
+    """What it was before the loop has nothing to do with what it copies."""
+    text = ROWS.replace("addsd (%rax)", "movq %r8, %rcx\nmovq %rax, %r8\naddsd (%rax)")
+    text = text.replace("addq $STEP, %rax", "leaq 8(%rcx), %rax")
+    (stream,) = innermost(text).streams
+    assert stream.start is not None
+    assert stream.start.rows == ((0, None),)
+
+
+def test_pointers_kept_in_vector_registers_and_spilled_from_there() -> None:
+    text = """f:
+    leaq 64(%rdi), %rax
+    vmovq %rax, %xmm0
+    vmovdqa64 %xmm0, %xmm20
+    vmovq %xmm20, -8(%rsp)
+    xorl %eax, %eax
+.L2:
+    vmovq %xmm20, %rdx
+    vmovups (%rdx,%rax), %zmm5
+    movq -8(%rsp), %rcx
+    vaddps (%rcx,%rax), %zmm5, %zmm5
+    addq $64, %rax
+    cmpq $768, %rax
+    jne .L2
+    ret
+"""
+    vectors = [stream.start for stream in innermost(text).streams if stream.reference.size_bytes == 64]
+    assert vectors == [StreamStart("rdi", 64)] * 2
 
 
 def test_inner_bound_that_advances_with_the_outer_loop() -> None:

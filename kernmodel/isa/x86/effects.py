@@ -118,8 +118,14 @@ def _move(step: _Step) -> None:
 
 
 def _move_vector(step: _Step) -> None:
-    """Move between a general and a vector register; other moves into vector registers are of no interest."""
-    if not WIDE.isdisjoint((step.operands[0].kind, step.operands[-1].kind)):
+    """Move between a vector register and a general one, or memory: compilers keep pointers in vector registers, and
+    spill them from there."""
+    step.write(0, step.read(-1))
+
+
+def _copy_vector(step: _Step) -> None:
+    """Copy a vector register of 128 bits, with the pointer that may be kept in it."""
+    if all(operand.kind == "xmm" for operand in step.operands):
         step.write(0, step.read(-1))
 
 
@@ -270,9 +276,13 @@ def _return(step: _Step) -> None:
     step.move_stack(8)
 
 
+_VECTOR_COPIES = [
+    f"{v}{name}" for v in ("", "v") for name in ("movaps", "movapd", "movdqa", "movups", "movupd", "movdqu")
+] + ["vmovdqa32", "vmovdqa64", "vmovdqu32", "vmovdqu64"]
 _RULES: dict[str, Callable[[_Step], Comparison | None]] = {
     **dict.fromkeys(("mov", "movabs", "movsxd"), _move),
     **dict.fromkeys(("movq", "vmovq", "movd", "vmovd"), _move_vector),
+    **dict.fromkeys(_VECTOR_COPIES, _copy_vector),
     **dict.fromkeys(("add", "inc"), _add),
     **dict.fromkeys(("sub", "dec"), _subtract),
     **dict.fromkeys(("shl", "sal"), _shift_left),
