@@ -7,9 +7,9 @@ A buffer of 24 KiB lies in L1, where it was read or written last. Then 512 lines
 push it out, and beside each of them so many more vectors of 32 bytes are loaded from 1 KiB that stays in L1: aligned
 ones, or such that cross lines. What a line that leaves modified takes more than one that leaves as it was is printed,
 in cycles of the core. Then the same loads beside lines that are loaded, stored, or loaded and stored one after the
-other, in a buffer that fits into L1 and in one that fits into L2. `lines written back take load pipes` (Zen 3) is
-whether it is a cycle. The smallest of many short samples counts, beside a chain of dependent additions that tells the
-clock.
+other, in a buffer that fits into L1 and in one that fits into L2. `loads kept by a line written back` is what it makes
+of the aligned loads: two a cycle. The smallest of many short samples counts, beside a chain of dependent additions that
+tells the clock.
 """
 
 from __future__ import annotations

@@ -135,10 +135,11 @@ _EIGHT = (
 """Eight aligned 256-bit loads of a stream, which a pass moves by 256 bytes."""
 
 
-@pytest.mark.parametrize(("core", "held"), [("ZEN3", True), ("ZEN4", False)])
-def test_a_line_written_back_keeps_both_load_pipes_of_zen_3_for_a_cycle(core: str, held: bool) -> None:
-    """Eight loads of 32 bytes beside a line that leaves L1 modified take a cycle more than beside one that does not
-    (benchmarks/written_back.py)."""
+@pytest.mark.parametrize(("core", "longer"), [("ZEN3", 1.0), ("ZEN4", 0.5), ("ZEN2", 0.0)])
+def test_a_line_written_back_keeps_load_pipes_for_a_cycle(core: str, longer: float) -> None:
+    """Eight loads of 32 bytes beside a line that leaves L1 modified take 1.09 cycles more than beside one that does not
+    on Zen 3, 0.48 on Zen 4 (benchmarks/written_back.py): as a load across lines, which keeps both pipes on the one
+    and its own on the other."""
     loop, opened = block_of_bytes(bytes.fromhex(_EIGHT), file="x"), Core.open(core, Settings())
 
     def cycles(lines: float) -> float:
@@ -146,8 +147,8 @@ def test_a_line_written_back_keeps_both_load_pipes_of_zen_3_for_a_cycle(core: st
 
     found = [cycles(lines) for lines in (0.0, 0.25, 0.5, 1.0, 2.0, 100.0)]
     assert found == sorted(found)
-    assert found[3] - found[0] == pytest.approx(1.0 if held else 0.0, abs=0.1)
-    assert (found[-1] > found[0]) is held
+    assert found[3] - found[0] == pytest.approx(longer, abs=0.1)
+    assert (found[-1] > found[0]) is bool(longer)
 
 
 _MOVES = "4889cb" * 11 + "48ffc875da"

@@ -169,8 +169,7 @@ def test_what_was_measured_at_other_addresses_lies_in_the_interval() -> None:
 
 @pytest.mark.parametrize("machine", ["zen3", "zen4"])
 def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: str, tmp_path: Path) -> None:
-    """Three of eight loads cross lines; on Zen 3 lines that leave L1 modified take its load pipes, which does not
-    concern data in L1."""
+    """Three of eight loads cross lines; lines that leave L1 modified take load pipes, but with data in L1 none does."""
     file = tmp_path / "stencil.s"
     file.write_text(STENCIL)
 
@@ -183,10 +182,9 @@ def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: st
     assert near.t_nol == pytest.approx((8 + 3 + now_and_then) / 2, rel=0.005)
     assert far.t_nol == near.t_nol
     more = far.t_ol - near.t_ol
-    assert 0.4 < more < 1.1 if machine == "zen3" else not more
+    assert 0.4 < more < (1.7 if machine == "zen3" else 1.1)
     assert far.levels[0][1] == pytest.approx(far.levels[1][1] - more, abs=0.01)
-    noted = "loads-beside-written-lines" in [note.code for note in far.notes]
-    assert noted is (machine == "zen3")
+    assert "loads-beside-written-lines" in [note.code for note in far.notes]
     assert "loads-beside-written-lines" not in [note.code for note in near.notes]
 
 

@@ -193,8 +193,8 @@ class Lines(NamedTuple):
         in_turn: whether a load across lines keeps its own pipe a cycle longer, in place of all its pipes for one.
         halved: whether accesses of `line_bytes` are two, each of which must not cross its multiples; these are then of
             halves of cache lines.
-        evictions: whether a line that leaves the first cache modified takes all pipes of loads for a cycle, as a load
-            across lines does.
+        evictions: how many loads a line that leaves the first cache modified keeps for a cycle, as if they crossed
+            lines.
         crossing: whether accesses across lines take longer; apart: whether stores of general-purpose registers to
             several lines enter the cache one a cycle. Both can be idealised.
     """
@@ -208,7 +208,7 @@ class Lines(NamedTuple):
     half_across: tuple[int, ...] = ()
     in_turn: bool = False
     halved: bool = False
-    evictions: bool = False
+    evictions: int = 0
     crossing: bool = True
     apart: bool = True
 
@@ -259,7 +259,7 @@ def slow_accesses(
     more = _longer_across(loads, lines, slow)
     for instruction, passes in _long_loads(loads, lines, slow).items():
         more[instruction] = more.get(instruction, 0) | passes & ~slow.get(instruction, _NEVER)[0]
-    for instruction, passes in _held_loads(loads, slow, places.written_back if lines.evictions else 0.0).items():
+    for instruction, passes in _held_loads(loads, slow, places.written_back * lines.evictions).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     alone = {number for number in general if lines.apart and not _paired(number, stores, general, lines)}
     made = []
@@ -311,16 +311,16 @@ def _longer_across(
     return found
 
 
-def _held_loads(
-    loads: Sequence[MovingAccess], slow: Mapping[int, Sequence[int]], written_back: float
-) -> dict[int, int]:
-    """By instruction, the passes in which a load is kept by a line that the first cache writes back, evenly spread over
-    all but those that take longer anyway."""
+def _held_loads(loads: Sequence[MovingAccess], slow: Mapping[int, Sequence[int]], kept: float) -> dict[int, int]:
+    """By instruction, the passes in which a load is kept by a line that the first cache writes back (`kept` of them a
+    pass), evenly spread over all but those that take longer anyway, and over pipes: loads one behind the other go to
+    different ones."""
     long = {load.instruction: slow.get(load.instruction, _NEVER)[0] for load in loads}
     free = [(number, passed) for passed in range(PHASES) for number, passes in long.items() if not passes >> passed & 1]
-    held = min(len(free), round(PHASES * written_back))
+    held = min(len(free), round(PHASES * kept))
     found: dict[int, int] = {}
-    for number, passed in [free[n * len(free) // held] for n in range(held)]:
+    taken = {(n * len(free) // held + n % 2) % len(free) for n in range(held)} if held < len(free) else range(held)
+    for number, passed in [free[n] for n in taken]:
         found[number] = found.get(number, 0) | 1 << passed
     return found
 

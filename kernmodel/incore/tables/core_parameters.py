@@ -602,7 +602,7 @@ class LineParameters:
     whole_across: Annotated[tuple[int, ...], Figure("512-bit loads across lines that take longer", Counts())] = ()
     half_across: Annotated[tuple[int, ...], Figure("256-bit loads across lines that take longer", Counts())] = ()
     in_turn: Annotated[bool, Figure("loads across lines keep their pipe", _FLAG)] = False
-    evictions: Annotated[bool, Figure("lines written back take load pipes", _FLAG)] = False
+    evictions: Annotated[int, Figure("loads kept by a line written back", Integer(0, 64))] = 0
 
 
 @dataclass(frozen=True, slots=True)
