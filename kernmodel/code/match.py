@@ -282,7 +282,7 @@ def _around(
         work={kind: count * main.copies for kind, count in source.work.total.items()},
     )
     remainders = {fit.strides.loop.number: fit.steps for fit in fits if fit is not main}
-    return surroundings(analysis.listing, analysis.flow, main.strides.loop, remainders, step)
+    return surroundings(analysis, main.strides.loop, remainders, step)
 
 
 def _fitting(

@@ -88,6 +88,8 @@ class Way:
         before: how many of them come before the loop.
         tail: straight-line instructions that execute `tail_steps` steps of it.
         loops: loops that execute further steps, each at least one pass.
+        streams: of the straight-line code, how its addresses advance with each pass of the loop around; instructions
+            count through `straight` and then `tail`.
     """
 
     straight: tuple[Instruction, ...]
@@ -95,6 +97,7 @@ class Way:
     tail: tuple[Instruction, ...]
     tail_steps: int
     loops: tuple[RemainderLoop, ...]
+    streams: tuple[AddressStream, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class _Steps:
             if name in found.cells:
                 return ZERO if self.of(found.cells[name]) == ZERO else None
             return None if found.origin.get(name) in self.loop.blocks else ZERO
-        after = self._after_inner_loops(after)
+        after = self.after_inner_loops(after)
         own = after.coefficient(name)
         if own == 0:
             return self.of(after)
@@ -93,7 +93,7 @@ class _Steps:
         invariant = own == 1 and all(self.of_symbol(other) == ZERO for other, _ in rest.terms)
         return rest if invariant else None
 
-    def _after_inner_loops(self, value: Linear) -> Linear:
+    def after_inner_loops(self, value: Linear) -> Linear:
         """`value` with the symbols of loops within this one replaced by what they were in the last pass of theirs,
         where that is known: compilers go on counting from where a loop within left a pointer."""
         found, total = self.analysis.trace, Linear(value.constant)
@@ -129,7 +129,8 @@ def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
     streams, addresses = [], []
     for place, index in enumerate(loop.instructions):
         instruction = analysis.listing.instructions[index]
-        for reference, address in zip(instruction.memory, analysis.trace.addresses.get(index, ()), strict=True):
+        for reference, found in zip(instruction.memory, analysis.trace.addresses.get(index, ()), strict=True):
+            address = steps[loop.number].after_inner_loops(found)
             step = steps[loop.number].of(address)
             step = step if step is None else _resolve(analysis, steps, step)
             stride = step.constant if step is not None and not step.terms else None

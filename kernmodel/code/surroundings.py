@@ -9,10 +9,12 @@ analysed loop and back to the head is kept with what it executes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kernmodel.code.describe import floating_work
 from kernmodel.code.loops import ControlFlow, LoopBody
-from kernmodel.code.model import RemainderLoop, Surroundings, Way
+from kernmodel.code.model import AddressStream, RemainderLoop, Surroundings, Way
+from kernmodel.code.strides import Analysis, loop_strides
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, MemoryReference
 from kernmodel.isa.protocol import Registers
@@ -56,24 +58,23 @@ def _is_slot(reference: MemoryReference, registers: Registers) -> bool:
     return frame or reference.base in (registers.stack_pointer, registers.program_counter, None)
 
 
-def surroundings(
-    listing: Listing, flow: ControlFlow, main: LoopBody, remainders: Mapping[int, int], step: Step
-) -> Surroundings:
+def surroundings(analysis: Analysis, main: LoopBody, remainders: Mapping[int, int], step: Step) -> Surroundings:
     """The code around a loop.
 
     Args:
-        flow: of the listing.
+        analysis: of the listing.
         main: the analysed loop.
         remainders: steps per pass of the other loops that execute the kernel, by their number.
         step: what a step of the loop's variable does.
     """
+    listing, flow = analysis.listing, analysis.flow
     loops = {loop.number: loop for loop in flow.loops}
     around = None if main.parent is None else loops[main.parent]
     if around is None:
         return Surroundings((), ())
     outside = list(_outwards(loops, around))
     code = tuple(_own_instructions(listing, flow, loop) for loop in outside[1:])
-    return Surroundings(tuple(_ways(listing, flow, around, main, remainders, step)), code)
+    return Surroundings(tuple(_ways(analysis, around, main, remainders, step)), code)
 
 
 def _outwards(loops: Mapping[int, LoopBody], innermost: LoopBody) -> Iterator[LoopBody]:
@@ -96,37 +97,56 @@ def _instructions(listing: Listing, flow: ControlFlow, blocks: Iterable[int]) ->
 
 
 def _ways(
-    listing: Listing,
-    flow: ControlFlow,
+    analysis: Analysis,
     around: LoopBody,
     main: LoopBody,
     remainders: Mapping[int, int],
     step: Step,
 ) -> Iterator[Way]:
     """What is executed on each way; ways of the same cost count once."""
-    found = set[Way]()
+    listing, flow, found = analysis.listing, analysis.flow, set[Way]()
     children = {loop.header: loop for loop in flow.loops if loop.parent == around.number}
     instructions = {block: _instructions(listing, flow, (block,)) for block in around.blocks}
+    moving = _moving(analysis, around)
     for way in _paths(flow, around, main):
         place = way.index(main.header)
         before, behind = (
-            [(code, step.count(code)) for block in blocks if block not in children for code in (instructions[block],)]
+            [(block, step.count(instructions[block])) for block in blocks if block not in children]
             for blocks in (way[:place], way[place:])
         )
         counted = [*before, *behind]
-        straight = tuple(i for code, steps in counted if not steps for i in code)
-        tail = tuple(i for code, steps in counted if steps for i in code)
+        plain, working = ([block for block, steps in counted if bool(steps) is own] for own in (False, True))
+        straight = tuple(i for block in plain for i in instructions[block])
+        tail = tuple(i for block in working for i in instructions[block])
         others = [children[block] for block in way if block in children and block != main.header]
         loops = tuple(
             RemainderLoop(_instructions(listing, flow, other.blocks), remainders[other.number])
             for other in others
             if other.number in remainders
         )
-        entering = sum(len(code) for code, steps in before if not steps)
-        made = Way(straight, entering, tail, sum(steps for _, steps in counted), loops)
+        entering = sum(len(instructions[block]) for block, steps in before if not steps)
+        streams = tuple(_renumbered(moving, flow, [*plain, *working]))
+        made = Way(straight, entering, tail, sum(steps for _, steps in counted), loops, streams)
         if made not in found:
             found.add(made)
             yield made
+
+
+def _moving(analysis: Analysis, around: LoopBody) -> dict[int, list[AddressStream]]:
+    """By instruction of the listing, how its addresses advance with each pass of a loop."""
+    found: dict[int, list[AddressStream]] = {}
+    for stream in loop_strides(analysis, around).streams:
+        found.setdefault(around.instructions[stream.instruction], []).append(stream)
+    return found
+
+
+def _renumbered(
+    moving: Mapping[int, Sequence[AddressStream]], flow: ControlFlow, blocks: Iterable[int]
+) -> Iterator[AddressStream]:
+    """The streams of some blocks, with instructions counted through these."""
+    indices = [index for block in blocks for index in range(flow.blocks[block].first, flow.blocks[block].end)]
+    for number, index in enumerate(indices):
+        yield from (replace(stream, instruction=number) for stream in moving.get(index, ()))
 
 
 def _paths(flow: ControlFlow, around: LoopBody, main: LoopBody) -> list[tuple[int, ...]]:

@@ -188,6 +188,51 @@ def test_loads_across_lines_and_lines_written_back_count_by_the_core(machine: st
     assert "loads-beside-written-lines" not in [note.code for note in near.notes]
 
 
+_SHIFTS = (1, 2, 3, 5, 6, 7)
+_SIX = f"""void six(double a[restrict M][24], double b[restrict M][24])
+{{
+    for (int j = 0; j < M; ++j)
+        for (int i = 0; i < 16; ++i)
+            b[j][i] = {" + ".join(f"a[j][i + {shift}]" for shift in _SHIFTS)};
+}}
+"""
+
+
+def _sum(start: int, suffix: str, register: str, index: str = "") -> list[str]:
+    first, *rest = (8 * (start + shift) for shift in _SHIFTS)
+    added = [f"vadd{suffix} {byte}(%rdi{index}), {register}, {register}" for byte in rest]
+    stored = f"vmov{suffix.replace('pd', 'upd')} {register}, {8 * start}(%rsi{index})"
+    return [f"vmov{suffix.replace('pd', 'upd')} {first}(%rdi{index}), {register}", *added, stored]
+
+
+_SIX_LISTING = "\n".join(
+    [
+        "six:", "leaq 19200(%rdi), %rdx", ".L2:",
+        *(line for start in (0, 4, 8) for line in _sum(start, "pd", "%ymm0")),
+        "xorl %eax, %eax", ".L3:", *_sum(12, "sd", "%xmm0", ",%rax"), "addq $8, %rax", "cmpq $32, %rax", "jne .L3",
+        "addq $192, %rdi", "addq $192, %rsi", "cmpq %rdx, %rdi", "jne .L2", "ret", "",
+    ]
+)  # fmt: skip
+"""Twelve points of a row as straight-line code of three vectors, the other four in a loop; rows of three lines."""
+
+
+@pytest.mark.parametrize(("offset", "across"), [(0, 9), (8, 6), (32, 9), (56, 6)])
+def test_straight_line_code_around_a_loop_crosses_lines_where_its_loads_lie(
+    offset: int, across: int, tmp_path: Path
+) -> None:
+    """Of the eighteen vectors that a row loads, each that crosses a line takes one of two pipes a cycle longer."""
+    source, listing = tmp_path / "six.c", tmp_path / "six.s"
+    source.write_text(_SIX)
+    listing.write_text(_SIX_LISTING)
+
+    def cycles(offset: int) -> float:
+        code = km.CodeOptions(asm=listing, array_offsets={"a": offset})
+        return km.ecm(str(source), machine="zen4", code=code, M=100).answer.prediction.cycles
+
+    rows_per_line = 8 / 16
+    assert cycles(offset) - cycles(8) == pytest.approx((across - 6) * 0.5 * rows_per_line, rel=0.15, abs=1e-9)
+
+
 @pytest.mark.needs("as", "gcc")
 def test_places_are_refused_where_points_share_code_and_no_analysis_asks_for_them() -> None:
     """The even port model knows no lines, and the code of the first point serves the second."""

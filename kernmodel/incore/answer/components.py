@@ -10,7 +10,7 @@ Times are cycles per pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -209,12 +209,18 @@ def one_at_a_time(rows: Rows) -> tuple[tuple[str, ...], float]:
     return tuple(dict.fromkeys(form for form, _ in slow)), sum(cycles for _, cycles in slow)
 
 
-def straight_bound(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> float:
-    """Cycles that code which is executed once takes of issue, ports and dividers, whichever takes longest."""
+def straight_bound(
+    instructions: Sequence[Instruction], rows: Rows, analyser: Analyser, places: Places = AT_LINES
+) -> float:
+    """Cycles that code which is executed once takes of issue, ports and dividers, whichever takes longest.
+
+    Args:
+        places: where its accesses lie, a pass being one execution of the code; others are taken to cross no lines.
+    """
     ports: list[PortUse] = []
     dividers: list[PortUse] = []
-    block = analyser.lower(instructions, rows)
-    for use in _all_uses(block):
+    block = analyser.lower(instructions, rows, places=places)
+    for use in [*_all_uses(block), *_longer_uses(block, places.starts)]:
         divides = use.ports and use.ports[0].endswith(DIVIDER_SUFFIX)
         (dividers if divides else ports).append(use)
     issue = (_slots(rows) - len(block.pairs)) / analyser.core.parameters.issue_width
@@ -228,6 +234,16 @@ def uses_of(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser)
 
 def _all_uses(block: LoweredBlock) -> list[PortUse]:
     return [use for number, one in enumerate(block.templates) for use in block.pairs.get(number, one).uses]
+
+
+def _longer_uses(block: LoweredBlock, known: Collection[int]) -> list[PortUse]:
+    """By what uses of some instructions are longer since accesses cross lines, in the mean."""
+    found = []
+    for number in known if block.look.splits else ():
+        share, own = block.look.splits[number], block.pairs.get(number, block.templates[number])
+        uses = zip(own.uses, own.splits, strict=True)
+        found += [PortUse(use.ports, share * longer) for use, longer in uses if share * longer > 0]
+    return found
 
 
 def issue_slots(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> float:

@@ -13,7 +13,7 @@ Characterizing the branch misprediction penalty, ISPASS 2006, is short).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernmodel.code.model import AssemblyLoop, Way
 from kernmodel.incore.answer.components import (
@@ -27,6 +27,7 @@ from kernmodel.incore.answer.components import (
     straight_bound,
 )
 from kernmodel.incore.answer.whole_rows import RowTimer
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.modelled_core import modelled_core
 from kernmodel.incore.model import InCore, Parameters
@@ -90,7 +91,12 @@ class OutsideCycles:
 
 
 def outside_cycles(
-    loop: AssemblyLoop, incore: InCore, parameters: Parameters, table: Table, analyser: Analyser | None = None
+    loop: AssemblyLoop,
+    incore: InCore,
+    parameters: Parameters,
+    table: Table,
+    analyser: Analyser | None = None,
+    places: Mapping[Way, Places] | None = None,
 ) -> OutsideCycles:
     """The cycles of the code around a loop, and of leaving it.
 
@@ -98,6 +104,8 @@ def outside_cycles(
         incore: the analysis of the loop.
         analyser: of the core with this table, which remembers instructions that several loops have around them; None:
             one for this loop.
+        places: where the accesses of the straight-line code lie (`Way.streams`); ways that are not here have theirs
+            where the fewest cross lines.
 
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
@@ -107,7 +115,11 @@ def outside_cycles(
     code = _Code(analyser, table)
     around, slots = loop.around, code.slots(loop.instructions)
     carried = incore.lcd.cycles if incore.lcd else 0.0
-    ways = tuple(_way_cycles(code, way, loop.instructions, carried) for way in around.ways) if around else ()
+    known = places or {}
+    ways = tuple(
+        _way_cycles(code, way, loop.instructions, carried, known.get(way, AT_LINES))
+        for way in (around.ways if around else ())
+    )
     outer = tuple(code.straight(instructions) for instructions in around.outer) if around else ()
     return OutsideCycles(
         ways=ways,
@@ -162,6 +174,12 @@ class _Code:
             self._known[instructions] = bound
         return self._known[instructions]
 
+    def placed(self, instructions: tuple[Instruction, ...], places: Places) -> float:
+        """Cycles of code that is executed once, with its accesses in these places."""
+        if not places.starts:
+            return self.straight(instructions)
+        return straight_bound(instructions, self.rows(instructions), self._analyser, places)
+
     def slots(self, instructions: tuple[Instruction, ...]) -> float:
         """Issue slots of code."""
         return issue_slots(instructions, self.rows(instructions), self._analyser)
@@ -188,19 +206,27 @@ def _may_carry(row: Sequence[Instruction]) -> bool:
     return not written or not exposed.isdisjoint(written)
 
 
-def _way_cycles(code: _Code, way: Way, body: tuple[Instruction, ...], carried: float) -> WayCycles:
+def _way_cycles(code: _Code, way: Way, body: tuple[Instruction, ...], carried: float, places: Places) -> WayCycles:
     row = (*way.straight[: way.before], *body, *way.straight[way.before :], *way.tail)
     chain = code.chain(row) if _may_carry(row) else 0.0
     loops = [
         (max(code.straight(other.instructions), code.chain(other.instructions)), other.steps) for other in way.loops
     ]
     return WayCycles(
-        straight=code.straight(way.straight),
+        straight=code.placed(way.straight, _part(places, 0, len(way.straight))),
         slots=code.slots(way.straight + way.tail),
         chain=max(0.0, chain - carried),
         restarts=chain < carried,
-        tail=code.straight(way.tail),
+        tail=code.placed(way.tail, _part(places, len(way.straight), len(way.tail))),
         tail_steps=way.tail_steps,
         loops=tuple(sorted(loops, key=lambda one: -one[1])),
         code=way,
     )
+
+
+def _part(places: Places, first: int, length: int) -> Places:
+    """The places of some instructions from the first one on, which is 0 there."""
+    inside = range(first, first + length)
+    starts = {number - first: own for number, own in places.starts.items() if number in inside}
+    strides = {number - first: own for number, own in places.strides.items() if number in inside}
+    return places._replace(starts=starts, strides=strides)

@@ -6,11 +6,12 @@ and so many further with each pass of the loops around. What it does not say is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 
-from kernmodel.code.model import AssemblyLoop, StreamStart
+from kernmodel.code.model import AddressStream, AssemblyLoop, StreamStart, Way
 from kernmodel.errors import Location, Note, UsageError
 from kernmodel.incore.dependences.line_splits import NO_PAGES, Places, crossing_passes
 from kernmodel.incore.engine.layout import PHASES
@@ -77,7 +78,7 @@ def array_places(
     strides = {s.instruction: s.stride_bytes for s in loop.streams if s.stride_bytes and s.reference.size_bytes}
 
     def at(bases: Bases, rest: int, page: Mapping[int, int] = NO_PAGES) -> Places:
-        return Places(rest, _starts(loop, bases, line), strides, page)
+        return Places(rest, _starts(loop.streams, bases, line), strides, page)
 
     rest = range(base % min(align or element, line), line, min(align or element, line))
     layouts = dict.fromkeys((tuple(bases.items()), base) for bases in _layouts(loop, taken, may, line))
@@ -87,6 +88,26 @@ def array_places(
     pages = (NO_PAGES, in_page) if in_page else (NO_PAGES,)
     others = tuple(at(dict(bases), shift, page) for page in pages for bases, shift in chosen)
     return ArrayPlaces(at(taken, base, in_page or NO_PAGES), _words(offsets, base, line, bool(in_page)), others)
+
+
+def places_around(
+    loop: AssemblyLoop, nest: LoopNest, line: int, align: int | None, offsets: Mapping[str, int]
+) -> dict[Way, Places]:
+    """Where the accesses of the straight-line code around a loop lie, with the arrays where `array_places` takes them;
+    ways of which nothing is known are missing. A pass is one of the loop around.
+
+    Args: as of `array_places`.
+    """
+    ways, found = loop.around.ways if loop.around else (), {}
+    seen = replace(loop, streams=(*loop.streams, *(stream for way in ways for stream in way.streams)))
+    base, owners = (align or 0) % line, _owners(seen, nest)
+    taken = {name: offsets.get(array, base) % line for name, array in owners.items()}
+    taken |= dict.fromkeys(_nameless(seen, owners), base)
+    for way in ways:
+        moving = [stream for stream in way.streams if stream.stride_bytes and stream.reference.size_bytes]
+        if starts := _starts(moving, taken, line):
+            found[way] = Places(base, starts, {stream.instruction: stream.stride_bytes or 0 for stream in moving})
+    return found
 
 
 def aliasing_notes(
@@ -162,9 +183,9 @@ def _placed(start: StreamStart | None, bases: Bases) -> bool:
     return start is not None and start.base in bases
 
 
-def _starts(loop: AssemblyLoop, bases: Bases, line: int) -> dict[int, tuple[int, ...]]:
+def _starts(moving: Iterable[AddressStream], bases: Bases, line: int) -> dict[int, tuple[int, ...]]:
     """By instruction, where its access begins modulo a line, each time that the loop is entered."""
-    streams = [(s.instruction, s.start) for s in loop.streams if s.start is not None and s.start.base in bases]
+    streams = [(s.instruction, s.start) for s in moving if s.start is not None and s.start.base in bases]
     if not streams:
         return {}
     rows = _rows([start for _, start in streams], line)
@@ -206,7 +227,7 @@ def _layouts(loop: AssemblyLoop, taken: Bases, may: Mapping[str, Sequence[int]],
 
 def _crossings(loop: AssemblyLoop, bases: Bases, line: int) -> int:
     """Crossings of lines and of their halves by the accesses of these bases, in 64 passes."""
-    starts = _starts(loop, bases, line)
+    starts = _starts(loop.streams, bases, line)
     return sum(
         crossing_passes(
             starts[stream.instruction], stream.stride_bytes or 0, stream.reference.size_bytes, block

@@ -696,14 +696,22 @@ class Stages:
     ) -> tuple[OutsideWork, tuple[Note, ...]]:
         """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
         from kernmodel.incore.answer.outside import outside_cycles
+        from kernmodel.studies.predict.arrays import places_around
         from kernmodel.studies.predict.outside import outside_notes, outside_work
 
-        method = case.method
+        method, request = case.method, case.point.code
         parameters, table = self._core(method.machine)
-        key = (code.key, parameters.name, case.point.code.port_model)
+        asked = method.machine.line_bytes, request.data_align, request.array_offsets
+        key = (code.key, parameters.name, request.port_model, asked)
         analyser = self._analyser(method.machine)
-        around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table, analyser))
-        unit, again = traffic.iterations_per_unit, case.point.code.called_again
+
+        def cycles() -> OutsideCycles:
+            line, align, offsets = asked
+            places = places_around(code.loop, method.nest, line, align, dict(offsets))
+            return outside_cycles(code.loop, incore, parameters, table, analyser, places)
+
+        around = self._arounds.get(key, cycles)
+        unit, again = traffic.iterations_per_unit, request.called_again
 
         def find() -> tuple[OutsideWork, tuple[Note, ...]]:
             work = outside_work(method.nest, case.sizes, code.loop, incore, around, unit, again=again)
