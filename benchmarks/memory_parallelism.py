@@ -103,6 +103,11 @@ def main() -> None:
                 beside = (((k, each),) if k else () for k in (0, 4, 8, 12, 14, 16, 20))
                 both = (Streams(memory, loaded + written, written, inner) for inner in beside)
                 row(f"{loaded} and {written}, {level}", (cycles(harness, one, nothing, 0, effort) for one in both))
+        print("lines from L3, loaded and written, beside 0, 1, 2, 3, 4, 6 of L2")
+        for loaded, written in ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1)):
+            beside = (((k, 64 * KIB),) if k else () for k in (0, 1, 2, 3, 4, 6))
+            several = (Streams(sizes["L3"], loaded + written, written, inner) for inner in beside)
+            row(f"{loaded} and {written}", (cycles(harness, one, nothing, 0, effort) for one in several))
         print("8 lines of L3: 0, 16, 48 multiplications, 0, 90, 270 no-ops")
         counts = {"multiplications": (0, 16, 48), "no-ops": (0, 90, 270)}
         for kind, numbers in counts.items():

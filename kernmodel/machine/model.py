@@ -115,6 +115,7 @@ class TransferPath:
             ones; None: not measured.
         beside_memory: cycles that a line from memory takes beside 0, 1, 2, … lines loaded from the outer level; empty:
             not measured.
+        beside_last: the same of a line from the last cache, of paths before it.
         beside_vectors: of the path to memory, (vectors, cycles), ascending: by how many cycles a pass over a line from
             memory and `CACHE_LINES` of the cache before it takes longer where its instructions write so many vectors,
             than with as many as it loads; empty: not measured.
@@ -133,6 +134,7 @@ class TransferPath:
     run_length_of_three: tuple[tuple[float, float], ...] = ()
     small_pages: float | None = None
     beside_memory: tuple[float, ...] = ()
+    beside_last: tuple[float, ...] = ()
     beside_vectors: tuple[tuple[float, float], ...] = ()
     beside_loads: float | None = None
 

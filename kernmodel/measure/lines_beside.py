@@ -1,5 +1,5 @@
-"""Lines from memory beside lines from a cache: how much longer they take, on one core, beside 1, 2, … of them, and
-where these are of more streams than the core follows.
+"""Lines from memory, or from the last cache, beside lines from a cache before it: how much longer they take, on one
+core, beside 1, 2, … of them, and where these are of more streams than the core follows.
 
 Each pass of the measured loop loads one line of a large buffer and one line of each of k streams, which are walked
 round, as a stencil loads one plane from memory and others from a cache. Memory's line alone waits for its latency
@@ -31,19 +31,19 @@ _SKEW_BYTES = 3 * LINE
 def measure_lines_beside(
     harness: Harness, topology: HostTopology, *, effort: Effort, progress: Callable[[str], object] = lambda what: None
 ) -> tuple[LinesBeside, ...]:
-    """Cycles of a line from memory beside 0, 1, … lines of each cache beyond the first; none without enough memory.
+    """Cycles of a line from memory beside 0, 1, … lines of each cache beyond the first, and of one from the last cache
+    beside those of caches before; none of levels that hold too little here.
 
     Raises:
         MeasurementError: the host does not let it be measured.
     """
-    sizes = level_sizes(topology)
-    if "Mem" not in sizes:
-        return ()
+    sizes, (_, *caches, memory) = level_sizes(topology), topology.level_names
+    pairs = [(memory, level) for level in caches] + [(caches[-1], level) for level in caches[:-1]]
     found = []
-    for level in topology.level_names[1:-1]:
-        for count in range(MOST + 1) if level in sizes else ():
-            progress(f"{count} lines of {level} beside one of memory")
-            found.append(timed(harness, sizes, "Mem", level, count, effort))
+    for outer, level in pairs:
+        for count in range(MOST + 1) if {outer, level} <= sizes.keys() else ():
+            progress(f"{count} lines of {level} beside one of {'memory' if outer == memory else outer}")
+            found.append(timed(harness, sizes, outer, level, count, effort))
     return tuple(found)
 
 
@@ -115,7 +115,7 @@ def timed(
     harness.value(_POSITION, 0)
     harness.load(function(each, count, computed=computed, hits=hits))
     segment = _SEGMENT_BYTES if outer == "Mem" else None
-    return LinesBeside(level, count, cycles_per_line(harness, total, segment, effort))
+    return LinesBeside(level, count, cycles_per_line(harness, total, segment, effort), outer)
 
 
 def measure_many_streams(

@@ -217,11 +217,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class LinesBeside:
-    """Cycles of a pass that loads a line from memory and `count` lines of streams that lie in `level`."""
+    """Cycles of a pass that loads a line from the level `outer` and `count` lines of streams that lie in `level`."""
 
     level: str
     count: int
     cycles: Figure
+    outer: str
 
 
 @dataclass(frozen=True, slots=True)

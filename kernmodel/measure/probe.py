@@ -287,7 +287,7 @@ def _kept(found: OneCore) -> list[list[str]]:
     known = next((one.value for one in memory if one.confirmed), None)
     if known is None:
         return []
-    beside = [float(cycles) for cycles in _beside_memory(found.beside, found.share.level)]
+    beside = [float(cycles) for cycles in _beside(found.beside, "Mem", found.share.level)]
     return [[str(size), f"{share:.3f}"] for size, share in kept_shares(found.share, beside, known)]
 
 
@@ -314,11 +314,12 @@ def _paths(
                 path[key] = lengths
                 spread = _spreads((f"{p.run_bytes} B", p.cycles_per_line.spread_percent) for p in own)
                 source += f"; {key} {here}, {spread}"
-        if beside := _beside_memory(found.beside, outer):
-            path["beside_memory"] = beside
-            lines = [one for one in found.beside if one.level == outer]
-            spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in lines)
-            source += f"; beside_memory {here}, {spread}"
+        for key, further in (("beside_memory", "Mem"), ("beside_last", topology.level_names[-2])):
+            if beside := _beside(found.beside, further, outer):
+                path[key] = beside
+                lines = [one for one in found.beside if (one.outer, one.level) == (further, outer)]
+                spread = _spreads((f"{one.count} lines", one.cycles.spread_percent) for one in lines)
+                source += f"; {key} {here}, {spread}"
         vectors = _beside_vectors(found.vectors) if outer == "Mem" else []
         if vectors:
             path["beside_vectors"] = vectors
@@ -342,10 +343,10 @@ def _ranged(figure: Figure) -> str:
     return value if low == high else f"{value} ({low} to {high})"
 
 
-def _beside_memory(found: Sequence[LinesBeside], level: str) -> list[str]:
-    """Cycles that a line from memory takes beside 0, 1, 2, … lines of a cache, as far as all are confirmed; more lines
+def _beside(found: Sequence[LinesBeside], outer: str, level: str) -> list[str]:
+    """Cycles that a line from a level takes beside 0, 1, 2, … lines of a cache, as far as all are confirmed; more lines
     take no less. Nothing where these are too few."""
-    own = [one.cycles for one in found if one.level == level]
+    own = [one.cycles for one in found if (one.outer, one.level) == (outer, level)]
     known = [one.value for one in takewhile(lambda one: one.confirmed, own)]
     return [f"{cycles:.2f}" for cycles in accumulate(known, max)] if len(known) >= LEAST_BESIDE else []
 

@@ -283,7 +283,8 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
     if trial.small_pages is not None:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
     for one in trial.beside:
-        yield f"{one.count} lines of {one.level} beside one of memory", one.cycles
+        where = "memory" if one.outer == "Mem" else one.outer
+        yield f"{one.count} lines of {one.level} beside one of {where}", one.cycles
     for written in trial.vectors:
         yield f"{written.vectors} vectors beside lines", written.cycles
     for passed in trial.first:

@@ -42,6 +42,7 @@ from kernmodel.models.streams import Streams, recomposed
 from kernmodel.models.transfers import (
     Executed,
     TransferTime,
+    beside_last_lines,
     beside_lines,
     lacks_one_core,
     streams_beyond,
@@ -534,16 +535,19 @@ def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None)
 
 
 def _beside_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
-    """Whether lines from memory take longer beside lines from caches."""
-    found = beside_lines(machine, streams, traffic) if streams else {}
-    if sum(found.values()) >= _NOTABLE:
+    """Whether lines from memory, or from the last cache, take longer beside lines from caches."""
+    for code, lines, of, key in (
+        ("beside-memory", beside_lines, "memory", "beside_memory"),
+        ("beside-last-cache", beside_last_lines, machine.levels[-1].name, "beside_last"),
+    ):
+        found = lines(machine, streams, traffic) if streams else {}
+        if sum(found.values()) < _NOTABLE:
+            continue
         parts = " and ".join(f"{cycles:.1f} cy/CL beside lines that lie in {level}" for level, cycles in found.items())
-        own = {path.outer for path in machine.paths if path.beside_memory}
-        where = (
-            "on this machine (beside_memory of its file)" if own >= found.keys() else "on one machine with this core"
-        )
-        text = f"lines from memory take longer than by themselves, {parts}, as was measured {where}"
-        yield Note("beside-memory", text, "assumption")
+        own = {path.outer for path in machine.paths if getattr(path, key)}
+        where = f"on this machine ({key} of its file)" if own >= found.keys() else "on one machine with this core"
+        text = f"lines from {of} take longer than by themselves, {parts}, as was measured {where}"
+        yield Note(code, text, "assumption")
 
 
 _NOTABLE = 0.1

@@ -93,7 +93,7 @@ class Streams:
         unfollowed: of more streams than the prefetcher follows; None where that is not known.
         memory_load: cycles of a line of a stream of loads from memory; None where that is not known.
         beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
-            of which that is not known are missing.
+            of which that is not known are missing. beside_last: the same of a line from the last cache.
         loads: by level cycles of a line of a stream of loads that lies there, where that is known.
         narrow: how times compose where more loads than one get a line, if that is otherwise; None: as `overlap`.
         vectors: by how many cycles lines from memory take longer beside lines of caches by the vectors that the code
@@ -114,6 +114,7 @@ class Streams:
     first_load: float | None = None
     narrow: Overlap | None = None
     loads: Mapping[str, float] = field(default_factory=dict)
+    beside_last: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def composition(self, accesses: float, lines: float) -> Overlap:
         """How times compose in a loop.
@@ -131,14 +132,27 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     Args:
         misses: of the machine's core; what the machine's file says of lines beside lines from memory goes before.
     """
-    known = {"L2": misses.beside_l2, "L3": misses.beside_l3}
-    measured = {path.outer: _longer(path.beside_memory) for path in machine.paths[:-1]}
-    beside = {level: cycles for level, figures in known.items() if (cycles := measured.get(level) or figures)}
+    beside = _known(
+        {"L2": misses.beside_l2, "L3": misses.beside_l3},
+        {path.outer: path.beside_memory for path in machine.paths[:-1]},
+    )
+    last = machine.levels[-1].name
+    of_core = {"L2": misses.l3_beside_l2} if last == "L3" else {}
+    beside_last = _known(of_core, {path.outer: path.beside_last for path in machine.paths[:-2]})
     memory = machine.paths[-1]
     own = memory.beside_vectors or misses.beside_vectors
     hits = misses.beside_loads if memory.beside_loads is None else memory.beside_loads
-    found = replace(_composed(machine, _unfollowed(machine, misses), beside), vectors=own, hits=hits)
+    found = _composed(machine, _unfollowed(machine, misses), beside)
+    found = replace(found, vectors=own, hits=hits, beside_last=beside_last)
     return replace(found, narrow=_narrow(found)) if misses.hits_add else found
+
+
+def _known(
+    of_core: Mapping[str, Sequence[float]], measured: Mapping[str, Sequence[float]]
+) -> dict[str, Sequence[float]]:
+    """By level what a line takes longer beside 1, 2, … lines there: as measured on the machine, else on its core."""
+    longer = {level: _longer(cycles) for level, cycles in measured.items()}
+    return {level: known for level in [*of_core, *longer] if (known := longer.get(level) or of_core.get(level, ()))}
 
 
 def _narrow(streams: Streams) -> Overlap | None:
@@ -159,7 +173,7 @@ def _longer(cycles: Sequence[float]) -> tuple[float, ...]:
 def recomposed(streams: Streams, overlap: Overlap) -> Streams:
     """What the same streams imply where the times compose so; it is still the machine that they were measured on."""
     found = _composed(replace(streams.machine, overlap=overlap), streams.unfollowed, streams.beside)
-    return replace(found, vectors=streams.vectors, hits=streams.hits)
+    return replace(found, vectors=streams.vectors, hits=streams.hits, beside_last=streams.beside_last)
 
 
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:
@@ -194,8 +208,8 @@ def _load(machine: Machine, level: str) -> float | None:
 
 
 def beside_cycles(known: Sequence[float], lines: float, further: float | None = None) -> float:
-    """By how many cycles a line from memory takes longer beside so many lines of a cache: linear between whole numbers
-    of lines.
+    """By how many cycles a line from further out takes longer beside so many lines of a cache: linear between whole
+    numbers of lines.
 
     Args:
         known: beside 1, 2, … lines.

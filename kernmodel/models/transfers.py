@@ -80,6 +80,7 @@ def transfer_times(
     )
     if streams is None:
         return found
+    found = _beside_last(machine, streams, traffic, found)
     beside = sum(beside_lines(machine, streams, traffic).values())
     found = _less_memory(found, _hidden_cycles(machine, streams, traffic, found))
     found = _beside_memory(machine, streams, traffic, found, beside)
@@ -122,6 +123,28 @@ def _less_memory(transfers: tuple[TransferTime, ...], hidden: float) -> tuple[Tr
     return (*transfers[:-1], replace(memory, cycles=cycles, penalty_cycles=penalty, hidden_cycles=hidden))
 
 
+def _beside_last(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where lines that lie in caches are loaded beside lines from the last cache: these take what its path
+    takes, and what the core is known to take longer beside such lines, if that is longer than all transfers together.
+    """
+    more = sum(beside_last_lines(machine, streams, traffic).values())
+    return _longer(streams.overlap, transfers, transfers[-2].cycles + more, at=-2) if more else transfers
+
+
+def beside_last_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
+    """By cache, the cycles that lines from the last one take longer since lines that lie in this one are loaded beside
+    them."""
+    served, found = _served(machine, traffic), dict[str, float]()
+    last = served.pop(machine.levels[-1].name, 0.0)
+    most = int(last) if traffic.accesses else 0
+    for level, known in streams.beside_last.items() if last > 0 else ():
+        if known and served.get(level, 0.0) > 0:
+            found[level] = spread_cycles(known, served[level], last, most, streams.loads.get(level))
+    return found
+
+
 def _beside_memory(
     machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...], more: float
 ) -> tuple[TransferTime, ...]:
@@ -141,12 +164,11 @@ def _beside_memory(
 def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
     """By cache, outermost first, the cycles that lines from memory take longer since lines that lie there are loaded
     beside them; of several caches each counts beside those further out."""
-    loads = [traffic.path(path.name).loads for path in machine.paths]
-    if not loads[-1]:
+    served, memory = _served(machine, traffic), traffic.path(machine.paths[-1].name).loads
+    if not memory:
         return {}
-    served = {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
     # of a function's traffic it is not known which lines are of one pass: they are spread evenly
-    memory, found, beyond = loads[-1], dict[str, float](), 0.0
+    found, beyond = dict[str, float](), 0.0
     most = int(memory) if traffic.accesses else 0
     for level in reversed(served):
         known = streams.beside.get(level)
@@ -156,6 +178,12 @@ def beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[s
             found[level] = both - spread_cycles(known, beyond, memory, most, further)
             beyond += served[level]
     return found
+
+
+def _served(machine: Machine, traffic: Traffic) -> dict[str, float]:
+    """By cache beyond the first, the lines that it serves: what is loaded from it, less what comes from further out."""
+    loads = [traffic.path(path.name).loads for path in machine.paths]
+    return {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
 
 
 def _in_flight(
@@ -192,14 +220,17 @@ def _in_flight(
     return _longer(streams.overlap, transfers, max(together + read / loads[-1] * more, by_itself))
 
 
-def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
-    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
-    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
-    more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
+def _longer(
+    overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float, at: int = -1
+) -> tuple[TransferTime, ...]:
+    """The times with so much more latency from memory, or of another path, that all together take so many cycles, if
+    that is more."""
+    path, times = transfers[at], {transfer.name: transfer.cycles for transfer in transfers}
+    more = cycles - (evaluate(overlap, {**times, path.name: _MANY_CYCLES}) - _MANY_CYCLES) - path.cycles
     if more <= 0 or evaluate(overlap, times) >= cycles:
         return transfers
-    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
-    return (*transfers[:-1], slower)
+    slower = replace(path, cycles=path.cycles + more, penalty_cycles=path.penalty_cycles + more)
+    return tuple(slower if one is path else one for one in transfers)
 
 
 _MANY_CYCLES = 1e9

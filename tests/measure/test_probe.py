@@ -74,8 +74,12 @@ RUNS = Runs(
 
 
 BESIDE = tuple(
-    LinesBeside(level, count, figure(cycles, cycles > 0))
-    for level, all_cycles in (("L2", (9.8, 10.1, 11.3, 11.2, 14.1)), ("L3", (10.8, 0.0, 15.1)))
+    LinesBeside(level, count, figure(cycles, cycles > 0), outer)
+    for outer, level, all_cycles in (
+        ("Mem", "L2", (9.8, 10.1, 11.3, 11.2, 14.1)),
+        ("Mem", "L3", (10.8, 0.0, 15.1)),
+        ("L3", "L2", (2.4, 4.7, 7.0)),
+    )
     for count, cycles in enumerate(all_cycles)
 )
 """Beside three lines it takes less than beside two; of L3 one is not confirmed."""
@@ -215,11 +219,13 @@ def test_a_line_from_memory_beside_lines_of_caches_is_as_far_as_it_is_confirmed(
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
     assert [path.beside_memory for path in machine.paths] == [(9.8, 10.1, 11.3, 11.3, 14.1), (), ()]
+    assert [path.beside_last for path in machine.paths] == [(2.4, 4.7, 7.0), (), ()]
     assert streams_of(machine, MissParameters(beside_l3=(1.0, 2.0))).beside == {
         "L2": pytest.approx((0.3, 1.5, 1.5, 4.3)),
         "L3": (1.0, 2.0),
     }
     assert "beside_memory measured on this host" in machine.sources["paths.L1L2"]
+    assert "beside_last measured on this host" in machine.sources["paths.L1L2"]
 
 
 def test_what_the_first_cache_keeps_follows_from_what_passes_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
+from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, FollowedStreams, Machine, StreamMix
 from kernmodel.machine.overlap import evaluate, parse_overlap
@@ -409,6 +410,45 @@ def test_more_lines_beside_one_from_memory_take_no_less(one: float, other: float
     assert found[0] <= found[1] + 1e-9
     assert [beside_cycles(BESIDE, k) for k in range(5)] == pytest.approx([0.0, *BESIDE])
     assert beside_cycles((3.0,), 2.5) == pytest.approx(7.5)
+
+
+ZEN4_FROM_L3 = {
+    (1, 0): (2.3, 5.1, 7.3, 9.1, 11.2, 14.3), (2, 0): (4.7, 7.8, 10.0, 12.2, 14.2, 18.1),
+    (3, 0): (7.1, 10.5, 12.8, 14.8, 17.1, 21.1), (1, 1): (4.8, 7.0, 9.8, 12.2, 14.3, 18.1),
+    (2, 1): (7.0, 9.3, 12.6, 15.0, 17.1, 21.0), (3, 1): (9.3, 11.8, 15.5, 17.6, 19.6, 24.1),
+}  # fmt: skip
+"""Passes over lines of L3, loaded and only written, beside 0, 1, 2, 3, 4 and 6 of L2, on a Zen 4 guest
+(benchmarks/memory_parallelism.py)."""
+
+
+@pytest.mark.parametrize(("loaded", "written"), ZEN4_FROM_L3)
+def test_lines_from_l3_beside_lines_of_l2(loaded: int, written: int) -> None:
+    """Figures of one line from L3 that is loaded say what several take, with one that is written, too; the longer of
+    both paths, which overlap, is up to half too fast."""
+    machine, lines = load_machine("zen4"), loaded + written
+    streams = streams_of(machine, load_parameters("ZEN4").misses)
+    for inner, measured in zip((0, 1, 2, 3, 4, 6), ZEN4_FROM_L3[loaded, written], strict=True):
+        moved = _passes(machine, 0, lines, inner)
+        outer = replace(moved.paths[1], stores=1.0 * written, write_allocates=1.0 * written)
+        moved = replace(moved, paths=(moved.paths[0], outer, moved.paths[2]))
+        found = transfer_times(machine, streams, moved, {})
+        cycles = evaluate(machine.overlap, {one.name: one.cycles for one in found})
+        assert cycles == pytest.approx(measured, rel=0.12)
+        assert found[1].bandwidth_cycles == pytest.approx(lines * 64 / 26.8)
+        told = [note.text for note in _beside_notes(machine, moved, streams)]
+        assert ["lines from L3 take longer" in text for text in told] == [True] * (inner > 0)
+
+
+def test_a_machine_says_what_lines_from_its_last_cache_take_before_its_core_does() -> None:
+    machine = load_machine("zen4")
+    first, *others = machine.paths
+    probed = replace(machine, paths=(replace(first, beside_last=(2.0, 4.0, 6.5)), *others))
+    misses = load_parameters("ZEN4").misses
+    assert streams_of(probed, misses).beside_last == {"L2": (2.0, 4.5)}
+    assert streams_of(machine, misses).beside_last == {"L2": misses.l3_beside_l2}
+    assert streams_of(machine, MissParameters()).beside_last == {}
+    (note,) = _beside_notes(probed, _passes(machine, 0, 1, 1), streams_of(probed, misses))
+    assert (note.code, "beside_last of its file" in note.text) == ("beside-last-cache", True)
 
 
 MANY_LINES = {

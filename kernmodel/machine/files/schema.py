@@ -159,6 +159,7 @@ PATH: Table = {
     "run_length_of_three": Field(_RUN_LENGTH, required=False),
     "small_pages": Field(_PENALTY, required=False),
     "beside_memory": Field(_beside, required=False),
+    "beside_last": Field(_beside, required=False),
     "beside_vectors": Field(_BESIDE_VECTORS, required=False),
     "beside_loads": Field(Number(zero=True), required=False),
     "source": _SOURCE,
@@ -329,7 +330,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
-    series = ("run_length", "run_length_of_three", "beside_memory", "beside_vectors")
+    series = ("run_length", "run_length_of_three", "beside_memory", "beside_last", "beside_vectors")
     others = {"bytes_per_cycle": width, **{key: row[key] or () for key in series}}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 

@@ -174,10 +174,13 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         for of, series in (("", path.run_length), (", of three streams at once", path.run_length_of_three))
         if series
     )
-    beside = (
-        (f"of {path.outer}", ", ".join(f"{count}: {short(cycles)}" for count, cycles in enumerate(path.beside_memory)))
-        for path in paths
-        if path.beside_memory
+    beside, beside_last = (
+        [
+            (f"of {path.outer}", ", ".join(f"{count}: {short(cycles)}" for count, cycles in enumerate(own)))
+            for path in paths
+            if (own := getattr(path, key))
+        ]
+        for key in ("beside_memory", "beside_last")
     )
     vectors = (
         (f"of {path.outer}", ", ".join(f"{short(number)}: {short(more)}" for number, more in path.beside_vectors))
@@ -189,6 +192,7 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
         *fields("Cycles of a line from memory beside lines of a cache", *beside),
+        *fields("Cycles of a line from the last cache beside lines of a cache", *beside_last),
         *fields("Cycles more by vectors written beside lines from memory and caches", *vectors),
         *fields("Cycles more for each cycle of loads from the first cache beside them", *hits),
     )

@@ -620,8 +620,10 @@ class Stages:
         return self._incores.get(key, analysed)
 
     def _held(self, case: _Case, code: Code, incore: InCore, traffic: Traffic, places: Places | None) -> float:
-        """Cycles by which a pass takes longer since lines that the first cache writes back take the load pipes."""
+        """Cycles by which a pass takes longer since lines that the first cache writes back take the load pipes, where
+        its own loads leave them no room there."""
         from kernmodel.incore.core import Core, Settings, predictions_placed
+        from kernmodel.incore.engine.ports import group_bound
 
         machine, request = case.method.machine, case.point.code
         parameters, table = self._core(machine)
@@ -629,7 +631,11 @@ class Stages:
         share = (incore.iterations_per_pass or 1.0) / traffic.iterations_per_unit
         written = traffic.path(machine.paths[0].name).stores * share
         lines = pipeline.memory.lines if pipeline else None
-        if request.port_model == "even" or not written or lines is None or not lines.evictions:
+        if request.port_model == "even" or not written or pipeline is None or lines is None or not lines.evictions:
+            return 0.0
+        pipes = tuple(sorted(pipeline.memory.load_ports[0]))
+        busy = group_bound([use for row in incore.uses for use in row], pipes)
+        if busy + written * lines.evictions / len(pipes) <= incore.prediction:
             return 0.0
         place = (places or AT_LINES)._replace(written_back=written)
 
