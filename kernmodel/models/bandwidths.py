@@ -5,6 +5,7 @@ The ECM model's T_Mem, the saturation of a ccNUMA domain and the roofs of memory
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
@@ -193,14 +194,18 @@ def not_drawn(measured: int) -> tuple[str, str]:
 
 def most_drawn(machine: Machine, cores: int) -> tuple[Machine, int] | None:
     """The machine if so many cores drew the most from memory that is possible, where streams were measured on fewer of
-    a domain: these go on in proportion to the fewest cores, as if none shared its bandwidth with others. And on how
-    many cores they were measured. None where all were measured on as many.
+    a domain: these go on in proportion to the fewest cores, as if none shared its bandwidth with others but for what
+    the channels of a socket can move for all of its cores in use. And on how many cores they were measured. None where
+    all were measured on as many.
     """
     used = min(cores, machine.topology.cores_per_numa_domain)
     few = [one.cores[-1] for one in machine.bandwidths if _lacks(machine, one, cores)]
     if not few:
         return None
-    series = tuple(_in_proportion(one, used) if _lacks(machine, one, cores) else one for one in machine.bandwidths)
+    most = channels_bandwidth(machine, 1) / min(cores, machine.topology.cores_per_socket)
+    series = tuple(
+        _in_proportion(one, used, most) if _lacks(machine, one, cores) else one for one in machine.bandwidths
+    )
     return replace(machine, bandwidths=series), min(few)
 
 
@@ -210,10 +215,18 @@ def _lacks(machine: Machine, series: BandwidthSeries, cores: int) -> bool:
     return series.level == MEMORY and series.threads_per_core == 1 and series.cores[-1] < used
 
 
-def _in_proportion(series: BandwidthSeries, cores: int) -> BandwidthSeries:
-    """The series up to so many cores, each of which draws what each of the fewest does."""
+def channels_bandwidth(machine: Machine, domains: int) -> float:
+    """Bytes/s that the channels of the sockets which so many ccNUMA domains lie on can move in theory; infinite where
+    the machine file has no channels."""
+    sockets = -(-domains // machine.topology.numa_domains_per_socket)
+    return machine.memory.bytes_per_second * sockets if machine.memory else math.inf
+
+
+def _in_proportion(series: BandwidthSeries, cores: int, most: float) -> BandwidthSeries:
+    """The series up to so many cores, each of which draws what each of the fewest does, but no more than `most`, which
+    counts write-allocates."""
     more = range(series.cores[-1] + 1, cores + 1)
-    alone = series.bytes_per_second[0] / series.cores[0]
+    alone = min(series.bytes_per_second[0] / series.cores[0], most / series.mix.write_allocate_factor)
     values = (max(series.bytes_per_second[-1], number * alone) for number in more)
     return replace(series, cores=(*series.cores, *more), bytes_per_second=(*series.bytes_per_second, *values))
 

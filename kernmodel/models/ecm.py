@@ -28,6 +28,7 @@ from kernmodel.machine.model import Machine
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.bandwidths import (
     UNFITTED,
+    channels_bandwidth,
     drawn_share,
     fewer_cores,
     next_utilization,
@@ -204,7 +205,10 @@ class ScalingPoint:
             less than those of fewer cores, so that less than all is used. None where that is not known.
         single_core_cycles: T_ECM of one core in the fullest domain (its share of the shared caches).
         cycles_interval: between which values `cycles` lie where a domain has more active cores than its streams were
-            measured on: as long as these draw no more than the measured ones, or as short as if each drew by itself.
+            measured on: as long as these draw no more than the measured ones, or as short as if each drew by itself,
+            up to what the channels of the memory can move in theory.
+        at_channels: whether `cycles` are what these channels take, since the measured streams of all domains together
+            draw more.
     """
 
     cores: int
@@ -215,6 +219,7 @@ class ScalingPoint:
     saturated: bool | None
     single_core_cycles: float
     cycles_interval: Interval | None = None
+    at_channels: bool = False
 
     @property
     def least_cycles(self) -> float:
@@ -618,7 +623,8 @@ def scale(
     total = together(rates, counts, spread)
     if spread.schedule != "dynamic":
         rates = {n: total * n / cores for n in rates}
-    over = max(1.0, _overdrawn(machine, single, rates, counts))
+    drawn_over, beyond = _overdrawn(machine, single, rates, counts), beyond_channels(machine, single, rates, counts)
+    over = max(1.0, drawn_over, beyond)
     cycles, saturated = over / total if total else 0.0, all(u >= 1.0 for u in used.values())
     unmeasured = {n: _unmeasured(machine, one.transfers[-1], n) for n, one in single.items()}
     least = any(one.saturation_is_least for one in single.values())
@@ -631,7 +637,8 @@ def scale(
         # what does not saturate the least that the domains have does not saturate what they have
         saturated=None if saturated and least else saturated,
         single_core_cycles=single[counts[0]].cycles,
-        cycles_interval=_unmeasured_interval(single, unmeasured, counts, spread, cycles),
+        cycles_interval=_unmeasured_interval(machine, single, unmeasured, counts, spread, cycles),
+        at_channels=beyond >= over > 1.0,
     )
 
 
@@ -643,14 +650,15 @@ def _unmeasured(machine: Machine, memory: TransferTime, cores: int) -> int | Non
 
 
 def _unmeasured_interval(
+    machine: Machine,
     single: Mapping[int, EcmPrediction],
     unmeasured: Mapping[int, int | None],
     counts: Sequence[int],
     spread: Spread,
     cycles: float,
 ) -> Interval | None:
-    """From what cores take that do not share the bandwidth of memory to what they take if all of a domain draw no more
-    than the few that were measured.
+    """From what cores take that do not share the bandwidth of memory, but for what its channels can move in theory, to
+    what they take if all of a domain draw no more than the few that were measured.
 
     Args:
         single: the prediction of one core, by the active cores of a domain; unmeasured: the measured cores, by these.
@@ -659,7 +667,13 @@ def _unmeasured_interval(
     measured = next((few for few in unmeasured.values() if few is not None), None)
     if measured is None:
         return None
-    least = 1 / together({n: n / one.cycles for n, one in single.items()}, counts, spread)
+    rates = {n: n / one.cycles for n, one in single.items()}
+    total = together(rates, counts, spread)
+    if spread.schedule != "dynamic":
+        rates = {n: total * n / sum(counts) for n in rates}
+    least = max(1.0, beyond_channels(machine, single, rates, counts)) / total
+    if least >= cycles * (1 - 1e-9):
+        return None
     return Interval(min(least, cycles), cycles, *not_drawn(measured))
 
 
@@ -687,6 +701,23 @@ def _overdrawn(
         return 0.0  # streams were measured on domains that are filled one after the other
     occupied = sum(rates[active] * single[active].memory_cycles for active in counts)
     return occupied * bandwidth.bytes_per_second / with_cores(machine, bandwidth, cores)[0]
+
+
+def beyond_channels(
+    machine: Machine, single: Mapping[int, EcmPrediction], rates: Mapping[int, float], counts: Sequence[int]
+) -> float:
+    """What the domains move from and to memory at these rates over what its channels can move in theory; 0 in textbook
+    predictions, which know no channels.
+
+    Args:
+        single: the prediction of one core, by the active cores of a domain; rates: units of work per cycle of a domain,
+            by the same.
+        counts: active cores of each domain.
+    """
+    if single[counts[0]].textbook:
+        return 0.0
+    moved = sum(rates[active] * single[active].transfers[-1].bytes for active in counts)
+    return moved * machine.clock_hz / channels_bandwidth(machine, len(counts))
 
 
 def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:

@@ -238,7 +238,7 @@ def scaling(
 
 
 def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:
-    from kernmodel.models.ecm import together
+    from kernmodel.models.ecm import beyond_channels, together
 
     single = answer_at(1, 1)
     machine, spread = single.machine, spread_of(single.nest, asked)
@@ -251,7 +251,8 @@ def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: 
         filled = spread.by_domain(machine, parts)
         answers = [answer_at(active, parts) for active in filled]
         predictions = {active: answer.prediction for active, answer in zip(filled, answers, strict=True)}
-        rate = together({n: _simple_rate(one, n) for n, one in predictions.items()}, filled, spread)
+        rates = {n: _simple_rate(one, n) for n, one in predictions.items()}
+        rate = together(rates, filled, spread) / max(1.0, beyond_channels(machine, predictions, rates, filled))
         fits = _fits(before, answers, single)
         if fits:  # what is needed there is that of these parts
             fits = _fits(before, [exact(active, parts) for active in filled], single)
@@ -371,6 +372,8 @@ def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread:
 
 def _unsure(point: ScalingPoint, last: EcmPrediction) -> str:
     """What limits where it is not known whether the domains are saturated; `last` is of the last domain."""
+    if point.at_channels:
+        return "what the channels of the memory can move in theory"
     if point.saturated is not None:
         return ""
     if point.cycles_interval is not None:

@@ -105,4 +105,7 @@ def test_domains_that_are_full_draw_the_most_each() -> None:
     (one,) = roofline("orm", replace(case, cores=1)).memory_roofs
     assert roof.bytes_per_second_interval is not None
     assert roof.bytes_per_second_interval.high == pytest.approx(12 * one.bytes_per_second)
+    (roof,) = roofline("orm", replace(case, cores=24)).memory_roofs
+    assert roof.bytes_per_second_interval is not None
+    assert roof.bytes_per_second_interval.high == pytest.approx(12 * 8 * 4.8e9)  # all that the socket's channels move
     assert most_drawn(carried("zen4"), 2) is None and most_drawn(machine, 12) is None

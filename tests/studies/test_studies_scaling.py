@@ -304,6 +304,20 @@ def test_more_cores_than_were_measured_have_an_interval():
     assert measured.cycles_interval is None and measured.utilization is not None
 
 
+def test_cores_draw_no_more_than_the_channels_of_a_socket_move():
+    """Of a Zen 4 domain 2 of 8 cores were measured; twelve such domains would draw a third more than twelve channels
+    have, and twelve with all cores seven times as much."""
+    answer = scaling(request("triad", "zen4", N=2_000_000_000), CodeRequest(), (2, 8, 9, 24, 96))
+    alone, machine = answer.single.prediction, answer.single.machine
+    least = alone.transfers[-1].bytes * machine.clock_hz / (12 * 8 * 4.8e9)
+    for row in answer.rows:
+        interval = row.point.cycles_interval
+        assert row.point.cycles >= least * (1 - 1e-9)
+        assert interval is None or interval.low >= least * (1 - 1e-9)
+    assert answer.rows[1].point.cycles_interval.low == pytest.approx(alone.cycles / 8)
+    assert answer.rows[-1].point.cycles == pytest.approx(least)
+
+
 def test_what_does_not_saturate_the_measured_cores_bandwidth_is_known_not_to():
     machine = str(Path(__file__).parents[1] / "evaluate" / "recorded" / "milan-guest.yml")
     (point,) = predict_ecm(request("2d-5pt", machine), CodeRequest(flags=("-O0",)), (2,)).scaling
