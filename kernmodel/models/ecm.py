@@ -46,6 +46,7 @@ from kernmodel.models.transfers import (
     beside_last_lines,
     beside_lines,
     lacks_one_core,
+    rows_again_cycles,
     streams_beyond,
     transfer_times,
     unfollowed_streams,
@@ -355,6 +356,7 @@ def _machine_notes(terms: Terms) -> Iterator[Note]:
     yield from _restart_notes(machine, traffic, terms.runs)
     yield from _prefetch_notes(machine, traffic, streams)
     yield from _beside_notes(machine, traffic, streams)
+    yield from _rows_notes(machine, traffic, streams)
     memory = terms.transfers[-1]
     if memory.hidden_cycles >= _NOTABLE:
         text = (
@@ -553,6 +555,18 @@ def _beside_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -
         where = f"on this machine ({key} of its file)" if own >= found.keys() else "on one machine with this core"
         text = f"lines from {of} take longer than by themselves, {parts}, as was measured {where}"
         yield Note(code, text, "assumption")
+
+
+def _rows_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
+    """Whether rows that are loaded again make lines from memory take longer."""
+    cycles = rows_again_cycles(machine, streams, traffic) if streams else 0.0
+    if cycles >= _NOTABLE:
+        text = (
+            f"lines from memory take {cycles:.1f} cy/CL longer since rows are loaded again that "
+            f"{machine.levels[0].name} has since a row before, as was measured on one machine with this core: the mean "
+            "over lengths of rows, of which some cost nothing and some twice as much"
+        )
+        yield Note("rows-again", text, "assumption")
 
 
 _NOTABLE = 0.1

@@ -99,6 +99,8 @@ class Streams:
         vectors: by how many cycles lines from memory take longer beside lines of caches by the vectors that the code
             writes (`TransferPath.beside_vectors`, else the core's); hits: for each cycle of its loads
             (`TransferPath.beside_loads`, else the core's).
+        rows: by how many cycles lines from memory take longer beside lines of 1, 2, … rows that the first cache has
+            since they were loaded in rows before.
         first_load: cycles of a line of a stream of loads from the first cache; None where that is not known.
     """
 
@@ -115,6 +117,7 @@ class Streams:
     narrow: Overlap | None = None
     loads: Mapping[str, float] = field(default_factory=dict)
     beside_last: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rows: Sequence[float] = ()
 
     def composition(self, accesses: float, lines: float) -> Overlap:
         """How times compose in a loop.
@@ -143,7 +146,7 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     own = memory.beside_vectors or misses.beside_vectors
     hits = misses.beside_loads if memory.beside_loads is None else memory.beside_loads
     found = _composed(machine, _unfollowed(machine, misses), beside)
-    found = replace(found, vectors=own, hits=hits, beside_last=beside_last)
+    found = replace(found, vectors=own, hits=hits, beside_last=beside_last, rows=misses.beside_rows)
     return replace(found, narrow=_narrow(found)) if misses.hits_add else found
 
 
@@ -173,7 +176,9 @@ def _longer(cycles: Sequence[float]) -> tuple[float, ...]:
 def recomposed(streams: Streams, overlap: Overlap) -> Streams:
     """What the same streams imply where the times compose so; it is still the machine that they were measured on."""
     found = _composed(replace(streams.machine, overlap=overlap), streams.unfollowed, streams.beside)
-    return replace(found, vectors=streams.vectors, hits=streams.hits, beside_last=streams.beside_last)
+    return replace(
+        found, vectors=streams.vectors, hits=streams.hits, beside_last=streams.beside_last, rows=streams.rows
+    )
 
 
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:

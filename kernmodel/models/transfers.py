@@ -13,7 +13,14 @@ from itertools import pairwise
 from kernmodel.machine.model import CACHE_LINES, Machine, TransferPath
 from kernmodel.machine.overlap import Overlap, evaluate
 from kernmodel.models.bandwidths import MemoryBandwidth, nearest_bandwidth
-from kernmodel.models.streams import Streams, Unfollowed, interpolated, spread_cycles, stream_cycles
+from kernmodel.models.streams import (
+    Streams,
+    Unfollowed,
+    beside_cycles,
+    interpolated,
+    spread_cycles,
+    stream_cycles,
+)
 from kernmodel.traffic.model import PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stream_runs import Runs, restart_cycles
 from kernmodel.value_types import NamedTuple, dataclass
@@ -85,6 +92,7 @@ def transfer_times(
     found = _less_memory(found, _hidden_cycles(machine, streams, traffic, found))
     found = _beside_memory(machine, streams, traffic, found, beside)
     found = _in_flight(machine, streams, traffic, found, beside, executed)
+    found = _beside_rows(machine, streams, traffic, found)
     return _not_followed(machine, streams, traffic, found)
 
 
@@ -218,6 +226,29 @@ def _in_flight(
     together = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
     by_itself = read * alone + waiting + more if read else 0.0
     return _longer(streams.overlap, transfers, max(together + read / loads[-1] * more, by_itself))
+
+
+def _beside_rows(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where rows are loaded again that the first cache has since a row before: all transfers together take so
+    much longer beside lines from memory."""
+    more = rows_again_cycles(machine, streams, traffic)
+    if not more or not transfers[-1].known:
+        return transfers
+    together = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
+    return _longer(streams.overlap, transfers, together + more)
+
+
+def rows_again_cycles(machine: Machine, streams: Streams, traffic: Traffic) -> float:
+    """Cycles per unit of work that lines from memory take longer since lines of rows are loaded again that the first
+    cache has since they were loaded in the rows before; beside less than one line from memory in proportion."""
+    first, memory = machine.levels[0].name, traffic.path(machine.paths[-1].name).loads
+    rows = sum(row.served_by.get(first, 0.0) for row in traffic.accesses if row.from_earlier_row)
+    if not streams.rows or not rows or not memory:
+        return 0.0
+    # beyond the most that were measured each takes what these take in the mean
+    return min(1.0, memory) * beside_cycles(streams.rows, rows, streams.rows[-1] / len(streams.rows))
 
 
 def _longer(

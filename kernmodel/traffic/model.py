@@ -217,13 +217,20 @@ class LayerCondition:
 
 @dataclass(frozen=True, slots=True)
 class AccessTraffic:
-    """Which level serves one array reference: `lines` per unit of work by level name ("L1", …, "Mem")."""
+    """Which level serves one array reference: `lines` per unit of work by level name ("L1", …, "Mem").
+
+    Attributes:
+        reason: why, in words.
+        from_earlier_row: whether its lines are those that another reference touched in an earlier row, a pass of a loop
+            around the innermost one.
+    """
 
     array: str
     access: str
     kind: str
     served_by: Mapping[str, float]
     reason: str
+    from_earlier_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

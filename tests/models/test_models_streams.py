@@ -439,6 +439,25 @@ def test_lines_from_l3_beside_lines_of_l2(loaded: int, written: int) -> None:
         assert ["lines from L3 take longer" in text for text in told] == [True] * (inner > 0)
 
 
+@pytest.mark.parametrize(("rows", "more"), [(1, 1.7), (2.5, 3.7), (8, 13.7), (16, 27.4)])
+def test_rows_loaded_again_beside_lines_from_memory(rows: float, more: float) -> None:
+    """Rows that L1 has since a row before; with half a line from memory half as much, with none nothing."""
+    machine = load_machine("zen4")
+    misses = load_parameters("ZEN4").misses
+    streams, first = streams_of(machine, misses), machine.levels[0].name
+    again = AccessTraffic("a", "a[j-1][i]", "read", {first: rows}, "", from_earlier_row=True)
+
+    def cycles(memory: float, *accesses: AccessTraffic) -> float:
+        moved = replace(_moved(machine, 3, 3, memory), accesses=accesses)
+        found = transfer_times(machine, streams, moved, {})
+        return evaluate(machine.overlap, {one.name: one.cycles for one in found})
+
+    assert cycles(1, again) - cycles(1) == pytest.approx(more)
+    assert cycles(1, replace(again, from_earlier_row=False)) == pytest.approx(cycles(1))
+    assert cycles(0.5, again) - cycles(0.5) == pytest.approx(more / 2)
+    assert cycles(0, again) == cycles(0)
+
+
 def test_a_machine_says_what_lines_from_its_last_cache_take_before_its_core_does() -> None:
     machine = load_machine("zen4")
     first, *others = machine.paths

@@ -160,7 +160,9 @@ def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
 
 
 @pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")
-@pytest.mark.xfail(strict=True, reason="5.47 to 6.07 were measured once, by moving the arrays; why is not known")
+@pytest.mark.xfail(
+    strict=True, reason="physical pages decide which loads wait (docs/front-end.md, loads taken for those of stores)"
+)
 def test_what_was_measured_at_other_addresses_lies_in_the_interval() -> None:
     interval = km.ecm("stencil", str(HOST), sizes=SIZES)[0].prediction.cycles_interval
     assert interval is not None

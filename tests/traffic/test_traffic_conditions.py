@@ -199,6 +199,15 @@ def test_access_table_sums_to_the_paths() -> None:
     assert reasons[2] == ("finds the lines of a[j][i-1] again over loop j, which needs 156.2 KiB and fits L2 (256 KiB)")
 
 
+@pytest.mark.parametrize("kernel", ["3d-7pt", "matvec", "matvec-transposed", "copy"])
+def test_rows_that_come_again_are_those_that_another_reference_touched(kernel: str) -> None:
+    """Not those that stay (x of a product), nor neighbours in the row."""
+    again = {row.access for row in traffic_of(kernel).accesses if row.from_earlier_row}
+    rows = {"a[k][j][i+1]", "a[k][j-1][i]"}  # of the plane; those of other planes are found over k
+    planes = {"a[k][j+1][i]", "a[k-1][j][i]"}
+    assert again == (rows | planes if kernel == "3d-7pt" else set())
+
+
 def test_victim_cache_takes_all_lines_and_passes_loads_by() -> None:
     traffic = traffic_of("copy", "clx", N=20_000_000)
     assert [(p.loads, p.stores, p.clean_victims) for p in traffic.paths] == [(2, 1, 0), (0, 1, 1), (2, 1, 0)]

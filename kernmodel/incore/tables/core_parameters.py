@@ -310,6 +310,8 @@ class MissParameters(NamedTuple):
             among them.
         beside_l2, beside_l3: by how much a line from memory takes longer beside 1, 2, … lines that lie in this cache.
         l3_beside_l2: by how much a line from L3 takes longer beside 1, 2, … lines that lie in L2.
+        beside_rows: by how much a line from memory takes longer beside lines of 1, 2, … rows which the first cache has
+            since they were loaded in the rows before.
         first_keeps: of the size of the first cache what may pass before a line comes again, and the share of such lines
             that it still has.
         beside_vectors: by how much it takes longer beside two lines of the last cache by the vectors that instructions
@@ -323,6 +325,7 @@ class MissParameters(NamedTuple):
     beside_l2: Annotated[tuple[float, ...], Figure("memory line beside L2 lines", Times())] = ()
     beside_l3: Annotated[tuple[float, ...], Figure("memory line beside L3 lines", Times())] = ()
     l3_beside_l2: Annotated[tuple[float, ...], Figure("L3 line beside L2 lines", Times())] = ()
+    beside_rows: Annotated[tuple[float, ...], Figure("memory line beside rows loaded before", Times())] = ()
     first_keeps: Annotated[tuple[tuple[float, float], ...], Figure("L1 keeps", Shares())] = ()
     beside_vectors: Annotated[tuple[tuple[float, float], ...], Figure("memory line beside vectors", Course())] = ()
     beside_loads: Annotated[float, Figure("memory line beside loads", _TIME)] = 0.0

@@ -44,9 +44,19 @@ def access_table(
             reaching = [max(float(reuse.base.value * unit), *missing), *missing, 0.0]
             served = {name: reaching[k] - reaching[k + 1] for k, name in enumerate(levels)}
             reason = _reason(analysis, reuse, place, levels, rooms) if explained else ""
-            access = reference.access
-            rows.append((reference.order, AccessTraffic(access.array, access.text, access.kind, served, reason)))
+            access, again = reference.access, place > 0 and _is_of_earlier_row(analysis, reuse.links[place - 1])
+            row = AccessTraffic(access.array, access.text, access.kind, served, reason, again)
+            rows.append((reference.order, row))
     return tuple(row for _, row in sorted(rows, key=lambda item: item[0]))
+
+
+def _is_of_earlier_row(analysis: Analysis, link: Link) -> bool:
+    """Whether a reference finds its lines where another one left them in an earlier pass of a loop around the innermost
+    one."""
+    if link.window is None or not link.possible:
+        return False
+    loop = loop_name(link.window.carrier, analysis.nest)
+    return loop in analysis.nest.variables and loop != analysis.nest.variables[-1]
 
 
 def _streamed_row(one: Streamed, levels: Sequence[str], unit: Fraction) -> AccessTraffic:

@@ -52,7 +52,8 @@ def access_rows(
         expected = symbolic.accesses[number] if symbolic is not None else None
         access = reference.access
         reason = _reason(nest, reference, served, expected)
-        rows.append(AccessTraffic(access.array, access.text, access.kind, served, reason))
+        again = expected is not None and expected.from_earlier_row
+        rows.append(AccessTraffic(access.array, access.text, access.kind, served, reason, again))
     return tuple(rows)
 
 
