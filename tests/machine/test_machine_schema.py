@@ -484,6 +484,19 @@ def test_runs_that_take_longer_the_longer_they_are_get_a_warning(tmp_path: Path)
     assert load_machine(str(path)).paths[-1].run_length == ((512.0, 40.0), (4096.0, 41.0))
 
 
+@pytest.mark.parametrize(
+    ("key", "which"), [("beside_memory", "between caches"), ("beside_last", "to caches before the last")]
+)
+def test_figures_of_lines_beside_others_get_a_warning_on_paths_of_which_they_say_nothing(
+    key: str, which: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "made.yml"
+    path.write_text(MINIMAL.replace("penalty_load: 1 cy/CL", f"{key}: [2.4, 4.7, 7.0]"))
+    (problem,) = check_machine(path)
+    assert problem.severity == "warning"
+    assert f"paths.L2Mem.{key}: says nothing of this path, only of paths {which}" in str(problem)
+
+
 def test_lines_of_short_runs_take_longer_than_the_bandwidth_says() -> None:
     path = TransferPath("L3Mem", "L3", "Mem", None, "half", run_length=((512.0, 42.0), (1024.0, 33.0), (4096.0, 7.0)))
     assert [path.restart_cycles(size) for size in (64, 512, 1024, 4096, 1e9)] == [35.0, 35.0, 26.0, 0.0, 0.0]

@@ -6,7 +6,7 @@ own problem already and are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -181,12 +181,32 @@ def _check_paths(reading: FieldReader, values: Values) -> None:
             reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy, or unknown")
         if paths.get(name, {}).get("width") == "unknown":
             _check_unknown(reading, name, outer, measured=outer in measured)
+    _check_beside(reading, paths, expected)
     for name, row in paths.items():
         for series in ("run_length", "run_length_of_three"):
             _check_run_length(reading, f"paths.{name}.{series}", row.get(series) or ())
         if row.get("run_length_of_three") and not row.get("run_length"):
             what = "has no meaning without what runs of one stream take"
             reading.problem(f"paths.{name}.run_length_of_three", what, "add run_length, or leave it out")
+
+
+_BESIDE = {
+    "beside_memory": (slice(None, -1), "between caches"),
+    "beside_last": (slice(None, -2), "to caches before the last"),
+    "beside_vectors": (slice(-1, None), "to memory"),
+    "beside_loads": (slice(-1, None), "to memory"),
+}
+"""Of which of the paths each key says something."""
+
+
+def _check_beside(reading: FieldReader, paths: Mapping[str, Values], expected: Sequence[str]) -> None:
+    """Warn of figures of lines beside others on paths of which they say nothing: nobody would read them."""
+    for key, (places, which) in _BESIDE.items():
+        for name in expected:
+            if paths.get(name, {}).get(key) is not None and name not in expected[places]:
+                known = ", ".join(expected[places]) or "none here"
+                what = f"says nothing of this path, only of paths {which} ({known})"
+                reading.problem(f"paths.{name}.{key}", what, "move it there, or leave it out", severity="warning")
 
 
 def _check_unknown(reading: FieldReader, name: str, outer: str, *, measured: bool) -> None:
