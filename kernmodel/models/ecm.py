@@ -564,7 +564,7 @@ def _rows_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> 
         text = (
             f"lines from memory take {cycles:.1f} cy/CL longer since rows are loaded again that "
             f"{machine.levels[0].name} has since a row before, as was measured on one machine with this core: the mean "
-            "over lengths of rows, of which some cost nothing and some twice as much"
+            "over lengths of rows, of which some cost nothing and some twice as much (in the interval)"
         )
         yield Note("rows-again", text, "assumption")
 

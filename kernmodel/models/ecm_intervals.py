@@ -17,6 +17,7 @@ from kernmodel.models.transfers import (
     Executed,
     TransferTime,
     lacks_one_core,
+    rows_again_cycles,
     transfer_times,
     unfollowed_streams,
 )
@@ -110,6 +111,7 @@ def intervals(terms: Terms, composed: Sequence[float]) -> Iterator[Interval | No
         yield _interval([terms.total(), *composed], cause, str(terms.machine.overlap))
     if terms.streams is not None:
         yield _prefetch_interval(terms, terms.streams)
+        yield _again_interval(terms, terms.streams)
         yield _one_core_interval(terms, terms.transfers[-1])
 
 
@@ -196,6 +198,16 @@ def _prefetch_interval(terms: Terms, streams: Streams) -> Interval | None:
     both = (replace(streams, unfollowed=None), streams)
     found = [terms.moving(terms.traffic, one) for one in both]
     return _interval(found, "how many of its streams the prefetcher follows", "none, since they are more than it keeps")
+
+
+def _again_interval(terms: Terms, streams: Streams) -> Interval | None:
+    """T_ECM with rows that are loaded again for nothing and for twice of what they cost in the mean over lengths of
+    rows: single lengths do either."""
+    if not rows_again_cycles(terms.machine, streams, terms.traffic):
+        return None
+    costs = ((), streams.rows, [2 * cycles for cycles in streams.rows])
+    found = [terms.moving(terms.traffic, replace(streams, rows=rows)) for rows in costs]
+    return _interval(found, "what rows cost that are loaded again", "the mean over lengths of rows")
 
 
 def _one_core_interval(terms: Terms, memory: TransferTime) -> Interval | None:

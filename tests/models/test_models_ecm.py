@@ -13,6 +13,7 @@ from kernmodel.errors import MachineError
 from kernmodel.formulas.formula import ZERO
 from kernmodel.incore.model import Chain, InCore, PortUse, Reason, Why
 from kernmodel.incore.tables.core_parameters import MissParameters
+from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.machine.cores import Spread
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import (
@@ -32,7 +33,7 @@ from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import streams_of
 from kernmodel.models.transfers import transfer_time
 from kernmodel.report.text.bottleneck import bottleneck_text
-from kernmodel.traffic.model import Evasion, PathTraffic, Traffic
+from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic
 
 SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
 OVERLAPPING = "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)"
@@ -190,6 +191,20 @@ def test_unknown_evasion_gives_an_interval() -> None:
     # in the caches, or behind in-core time, evasion changes nothing
     hidden = predict(evading(0, 0, 1), incore(lcd=30.0), machine())
     assert hidden.cycles_interval is None
+
+
+def test_what_rows_cost_that_are_loaded_again_is_in_the_interval() -> None:
+    machine, misses = load_machine("zen4"), load_parameters("ZEN4").misses
+    again = AccessTraffic("a", "a[j-1][i]", "read", {"L1": 2.0}, "", from_earlier_row=True)
+    moved = replace(traffic(), accesses=(again,))
+    found = predict(moved, incore(), machine, streams=streams_of(machine, misses))
+    plain = predict(traffic(), incore(), machine, streams=streams_of(machine, misses))
+    more = found.cycles - plain.cycles
+    assert more == pytest.approx(3.1 * min(1.0, moved.paths[-1].loads))
+    interval = found.cycles_interval
+    assert interval is not None and plain.cycles_interval is None
+    assert (interval.low, interval.high) == pytest.approx((plain.cycles, plain.cycles + 2 * more))
+    assert [note.code for note in found.notes if note not in plain.notes] == ["rows-again"]
 
 
 def test_what_is_executed_beside_memory_is_in_the_interval_too() -> None:
