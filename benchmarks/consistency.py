@@ -38,8 +38,9 @@ TOLERANCE = 1e-9
 ABOVE = 1e-8
 """By how much of it a prediction may be above a roof that is found another way."""
 BOUNDS = ("orm", "hierarchical")
-BY_CODE = ("code-order", "vector-accesses", "page-placement")
-"""Notes of predictions whose traffic is that of the code and of its pages; `traffic` knows neither, and says so."""
+BY_CODE = ("code-order", "vector-accesses", "page-placement", "gradual-replacement")
+"""Notes of predictions whose traffic is that of the code, of pages, and of caches that lose lines before they are full;
+`traffic` leaves these out, and says so."""
 Facts = Iterator[tuple[str, float]]
 """Names of quantities with what a part says of them; T in cy/CL, P in iterations/s, traffic in B/It."""
 
