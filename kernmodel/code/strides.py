@@ -15,7 +15,7 @@ from kernmodel.code.loops import ControlFlow, LoopBody
 from kernmodel.code.model import AddressStream, StreamStart
 from kernmodel.code.symbolic import Trace, trace
 from kernmodel.isa import isa_of
-from kernmodel.isa.linear import ZERO, Comparison, Linear
+from kernmodel.isa.linear import ZERO, Comparison, Linear, symbol
 from kernmodel.isa.model import Condition, Instruction, Listing
 from kernmodel.value_types import dataclass
 
@@ -89,20 +89,19 @@ class _Steps:
         own = after.coefficient(name)
         if own == 0:
             return self.of(after)
-        rest = after - Linear(0, ((name, 1),))
+        rest = after - symbol(name)
         invariant = own == 1 and all(self.of_symbol(other) == ZERO for other, _ in rest.terms)
         return rest if invariant else None
 
     def after_inner_loops(self, value: Linear) -> Linear:
         """`value` with the symbols of loops within this one replaced by what they were in the last pass of theirs,
         where that is known: compilers go on counting from where a loop within left a pointer."""
-        found, total = self.analysis.trace, Linear(value.constant)
+        blocks, total = set(self.loop.blocks), Linear(value.constant)
+        within = [other for other in self.analysis.flow.loops if set(other.blocks) < blocks]
         for name, factor in value.terms:
-            last = Linear(0, ((name, 1),))
-            for inner in self.analysis.flow.loops:
-                if name in found.initial[inner.number] and set(inner.blocks) < set(self.loop.blocks):
-                    last = self.others[inner.number].in_last_pass(name) or last
-            total += last * factor
+            inner = next((one for one in within if name in self.analysis.trace.initial[one.number]), None)
+            last = self.others[inner.number].in_last_pass(name) if inner else None
+            total += (last or symbol(name)) * factor
         return total
 
     def in_last_pass(self, name: str) -> Linear | None:
@@ -149,7 +148,7 @@ def _resolve(analysis: Analysis, steps: dict[int, _Steps], value: Linear) -> Lin
         number = next((n for n, start in analysis.trace.initial.items() if name in start), None)
         step = None if number is None else steps[number].of_symbol(name)
         if number is None or step is None or step.terms:
-            total += Linear(0, ((name, factor),))
+            total += symbol(name) * factor
         else:
             total += _resolve(analysis, steps, analysis.trace.initial[number][name]) * factor
             total += Linear(0, ((f"{_PASSES}{number}", step.constant * factor),) if step.constant else ())
@@ -161,7 +160,7 @@ def _entry(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody, value: 
     start = analysis.trace.initial[loop.number]
     total = Linear(value.constant)
     for name, factor in value.terms:
-        total += start.get(name, Linear(0, ((name, 1),))) * factor
+        total += start.get(name, symbol(name)) * factor
     return _resolve(analysis, steps, total)
 
 

@@ -104,8 +104,8 @@ def outside_cycles(
         incore: the analysis of the loop.
         analyser: of the core with this table, which remembers instructions that several loops have around them; None:
             one for this loop.
-        places: where the accesses of the straight-line code lie (`Way.streams`); ways that are not here have theirs
-            where the fewest cross lines.
+        places: where the accesses of the straight-line code lie (`Way.streams`); those of ways that are not here cross
+            no lines.
 
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
