@@ -8,6 +8,7 @@ call after call, so that no part is cached when its turn comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
@@ -78,6 +79,13 @@ MIXES = {
 }
 
 
+_VARYING = 0.2
+"""How far the middle half of rounds may be apart of what others use, too: what they take is there when a program runs,
+and the spread is told."""
+PRIVATE = ("L1", "L2")
+"""Caches of one core; a guest is not always told who shares the others."""
+
+
 def level_sizes(topology: HostTopology) -> dict[str, int]:
     """Bytes of all streams together for each level: well inside it, and well beyond the one before.
 
@@ -143,7 +151,8 @@ def measure_bandwidths(
                 continue
             progress(f"{level} {name} {width} B{', again' if again else ''}")
             got &= place_streams(harness, MIXES[name], sizes[level], huge=huge)
-            found[key] = measured_point(harness, MIXES[name], level, sizes[level], width, effort)
+            asked = effort if level in PRIVATE else replace(effort, middle=_VARYING)
+            found[key] = measured_point(harness, MIXES[name], level, sizes[level], width, asked)
     points = list(found.values())
     for point in points:
         notes += doubts(point.cycles_per_line, f"{point.level} {point.mix}")
@@ -174,7 +183,8 @@ def measured_point(harness: Harness, mix: Mix, level: str, total: int, width: in
     each = _each(mix, total)
     harness.load(function(mix, width))
     segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512)) if level == "Mem" else None
-    return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, effort))
+    asked = effort.on(shared=level not in PRIVATE)
+    return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, asked))
 
 
 def point_of(mix: Mix, level: str, width: int, total: int, cycles: Figure) -> BandwidthPoint:

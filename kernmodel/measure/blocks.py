@@ -280,7 +280,7 @@ def doubts(figure: Figure, what: str = "the figure") -> list[Note]:
         return []
     total = figure.accepted + figure.refused
     if figure.value:
-        text = f"{what}: no two rounds agree within 2 % ({figure.accepted} of {total} samples count): it is not judged"
+        text = f"{what}: no two rounds agree ({figure.accepted} of {total} samples count): it is not judged"
     else:
         text = f"{what}: too few samples count ({figure.accepted} of {total}): this host is too busy to judge it"
     return [Note("not-confirmed", text)]

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 from kernmodel.errors import Note
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
+from kernmodel.measure.bandwidth import LINE, PRIVATE, cycles_per_line, level_sizes, walking_on
 from kernmodel.measure.blocks import copies_of
 from kernmodel.measure.host import APART, Buffer, Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
@@ -165,7 +165,8 @@ def _timed(
     harness.buffer(_INNER, Buffer(inside + LINE, APART))
     harness.value(_POSITION, 0)
     harness.load(function(inside, count, computed))
-    return cycles_per_line(harness, total, _SEGMENT_BYTES if outer == "Mem" else None, effort)
+    asked = effort.on(shared=outer not in PRIVATE)
+    return cycles_per_line(harness, total, _SEGMENT_BYTES if outer == "Mem" else None, asked)
 
 
 def inner_bytes(size: int) -> int:

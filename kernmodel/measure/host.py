@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -25,9 +26,11 @@ from kernmodel.errors import MeasurementError
 from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
 from kernmodel.measure.samples import (
+    CONFIRMED,
     ISSUE_TOLERANCE,
     LOADS_TOLERANCE,
     LONG,
+    REPEATED,
     Brackets,
     Figure,
     Sample,
@@ -71,12 +74,19 @@ class Effort:
         samples: of each round.
         rounds: that are made at least; seconds: after which no further one is begun.
         issue: how much longer than alone the probe of issue may take at both ends of a sample.
+        within: relative difference up to which two rounds confirm one another; middle: as of `agreed`.
     """
 
     samples: int = 150
     rounds: int = 3
     seconds: float = 6.0
     issue: float = ISSUE_TOLERANCE
+    within: float = CONFIRMED
+    middle: float = 0.0
+
+    def on(self, *, shared: bool) -> Effort:
+        """The same of what lies in a cache or memory that others use, too: their share differs from round to round."""
+        return replace(self, within=REPEATED) if shared else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,14 +337,16 @@ class Harness(ClosedAtEnd):
                 cycles.append([one.cycles for one in complete])
                 accepted += sum(one.accepted for one in complete)
                 pools[processor] = []
-            figure = agreed(cycles, value, accepted, taken - accepted) if cycles else None
+            figure = agreed(cycles, value, accepted, taken - accepted, effort.within, effort.middle) if cycles else None
             if made >= effort.rounds and figure is not None and figure.confirmed:
                 return figure
             if made >= _LEAST_ROUNDS and time.monotonic() >= end:
                 break
         accepted += sum(counts(sample, brackets, effort.issue) for pool in pools.values() for sample in pool)
         refused = taken - accepted
-        return agreed(cycles, value, accepted, refused) if cycles else Figure(0.0, 0.0, 0.0, accepted, refused, False)
+        if not cycles:
+            return Figure(0.0, 0.0, 0.0, accepted, refused, False)
+        return agreed(cycles, value, accepted, refused, effort.within, effort.middle)
 
     def clock_hz(self) -> float:
         """The core's clock now, the median of some samples; what was loaded is forgotten."""

@@ -202,10 +202,12 @@ def measure_kernel(
         iterations = iterations_per_sweep(nest, sizes)
         begun = time.monotonic()
         alone = harness.call_cycles([Case(1)])
+        shared = needed > topology.private_bytes
         taken = effort if alone < _LONG_CALL else long_effort(effort, (time.monotonic() - begun) / CALLS_TO_TELL)
+        taken = taken.on(shared=shared)
         times = repetitions(alone)
         figures = spaced(lambda: harness.figure([Case(times)], lambda ends: ends[0] / (times * iterations), taken))
-        cycles = repeated(figures, shared=needed > topology.private_bytes)
+        cycles = repeated(figures, shared=shared)
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
     notes = (

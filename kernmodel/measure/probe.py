@@ -198,7 +198,8 @@ def _peaks(peaks: Sequence[Peak], clock: float, here: str) -> dict[str, Any]:
 
 
 def plan_of(depth: Depth) -> Plan:
-    """What a probe measures, and how often: "quick" in some 30 s, "default" in two minutes, "thorough" in 15."""
+    """What a probe measures, and how often: "quick" in some 30 s, "default" in two minutes, on a busy host in up to
+    four, "thorough" in 15."""
     wide = x86.vector_bytes()
     usual = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
     match depth:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
+from statistics import median, quantiles
 
 from kernmodel.value_types import dataclass
 
@@ -36,7 +36,10 @@ LEAST_SAMPLES = 8
 CONFIRMED = 0.02
 """Relative difference up to which two rounds confirm one another."""
 REPEATED = 0.05
-"""Relative difference up to which figures that were made some time apart confirm one another."""
+"""Relative difference up to which figures that were made some time apart confirm one another, and two rounds of what
+lies in a cache or memory that others use, too."""
+_MIDDLE_OF = 4
+"""Rounds of which the middle half is told."""
 _QUANTILE = 0.1
 LONG = 1200
 """Times the chain of the clock beyond which a sample is long: its ends say little of a neighbour in its middle."""
@@ -111,7 +114,8 @@ class Figure:
     Attributes:
         value: the best confirmed one, in the unit of the question; low, high: over the rounds that count.
         accepted, refused: samples of all rounds.
-        confirmed: whether two rounds agree within `CONFIRMED` and enough samples count; else nothing is judged by it.
+        confirmed: whether two rounds, or two figures of different times, agree as closely as they have to and enough
+            samples count; else nothing is judged by it.
     """
 
     value: float
@@ -189,7 +193,12 @@ def judge(
 
 
 def agreed(
-    rounds: Sequence[Sequence[float]], value: Callable[[Sequence[float]], float], accepted: int, refused: int
+    rounds: Sequence[Sequence[float]],
+    value: Callable[[Sequence[float]], float],
+    accepted: int,
+    refused: int,
+    within: float = CONFIRMED,
+    middle: float = 0.0,
 ) -> Figure:
     """The figure of several rounds: that of the lowest time of each case, which what disturbs can only raise, if it is
     the same with the next lowest of any of them.
@@ -198,7 +207,9 @@ def agreed(
 
     Args:
         rounds: cycles of each case in each round, at least one round.
-        value: of the cycles of all cases.
+        value: of the cycles of all cases; within: relative difference up to which it is the same.
+        middle: where it is not: of four rounds and more the median, if the middle half of them lies within this part of
+            it. 0: not judged.
     """
     cases = [sorted(times) for times in zip(*rounds, strict=True)]
     lowest = [times[0] for times in cases]
@@ -206,7 +217,12 @@ def agreed(
     if len(rounds) < 2:
         return Figure(found, found, found, accepted, refused, False)
     others = [value([*lowest[:at], times[1], *lowest[at + 1 :]]) for at, times in enumerate(cases)]
-    told = max(abs(other - found) for other in others) <= CONFIRMED * abs(found) + 0.01
+    told = max(abs(other - found) for other in others) <= within * abs(found) + 0.01
+    if not told and len(rounds) >= _MIDDLE_OF:
+        each = sorted(map(value, rounds))
+        low, centre, high = quantiles(each, n=4)
+        if 0 < high - low <= middle * centre:
+            return Figure(centre, low, high, accepted, refused, True)
     return Figure(found, min(found, *others), max(found, *others), accepted, refused, told)
 
 
@@ -214,13 +230,16 @@ def repeated(figures: Sequence[Figure], *, shared: bool = False) -> Figure:
     """One figure of several of the same that were made some time apart, from lowest to highest: of what the core has to
     itself the lowest that another one comes near, since a neighbour can only raise it. What neighbours draw from a
     shared cache or memory no sample shows, and it is there when a program runs, too: the median of what is shared.
-    Those that are confirmed count, if any is; where it is one alone, the others say how far to trust it.
+    Those that are confirmed count, if any is; where it is one alone, the others say how far to trust it. Where none is,
+    those count that agree with another one as closely as two rounds have to: neighbours of one time are not those of
+    another.
 
     Args:
         figures: of times, at least one; shared: of data in a cache or memory that others use.
     """
     made = [one for one in figures if one.value > 0] or list(figures)
-    taken = sorted([one for one in made if one.confirmed] or made, key=lambda one: one.value)
+    told = _told(made, REPEATED if shared else CONFIRMED)
+    taken = sorted(told or made, key=lambda one: one.value)
     best = next((one for one, other in pairwise(taken) if _near(one, other)), taken[0])
     if shared:
         best = replace(best, value=median(one.value for one in taken))
@@ -230,11 +249,20 @@ def repeated(figures: Sequence[Figure], *, shared: bool = False) -> Figure:
     return Figure(best.value, min(low, best.low), max(high, best.high), accepted, refused, best.confirmed)
 
 
+def _told(figures: Sequence[Figure], within: float) -> list[Figure]:
+    """The confirmed ones of figures of different times, or those that agree with another one, which confirms them."""
+    if confirmed := [one for one in figures if one.confirmed]:
+        return confirmed
+    made = sorted((one for one in figures if one.value > 0), key=lambda one: one.value)
+    alike = {one for pair in pairwise(made) if _near(*pair, within) for one in pair}
+    return [replace(one, confirmed=True) for one in made if one in alike]
+
+
 def is_repeated(figures: Sequence[Figure]) -> bool:
-    """Whether two confirmed figures of different times are the same within `REPEATED`."""
-    told = sorted((one for one in figures if one.confirmed), key=lambda one: one.value)
+    """Whether two figures of different times that are told are the same within `REPEATED`."""
+    told = sorted(_told(figures, CONFIRMED), key=lambda one: one.value)
     return any(_near(one, other) for one, other in pairwise(told))
 
 
-def _near(one: Figure, other: Figure) -> bool:
-    return abs(other.value - one.value) <= REPEATED * abs(one.value)
+def _near(one: Figure, other: Figure, within: float = REPEATED) -> bool:
+    return abs(other.value - one.value) <= within * abs(one.value)

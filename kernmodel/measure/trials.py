@@ -19,6 +19,7 @@ from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.bandwidth import (
     ACCESS_BYTES,
     MIXES,
+    PRIVATE,
     measure_bandwidths,
     mix_name,
     point_of,
@@ -66,7 +67,7 @@ class Plan:
         mixes: of the widest accesses; narrow: whether `RATIOS` are measured with narrower ones too.
         peaks: kinds; beyond: whether runs, shared caches, page size and mixed streams are measured.
         effort: of a figure in a trial; least, most: trials that are made, down to two where they take longer than
-            `seconds`.
+            `seconds`, or than `patience` while streams of a level are not confirmed.
     """
 
     mixes: tuple[str, ...]
@@ -77,6 +78,7 @@ class Plan:
     least: int = 6
     most: int = 9
     seconds: float = 100.0
+    patience: float = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +127,22 @@ def measure_one_core(
     """
     trials: list[OneCore] = []
     begin = time.monotonic()
+    busy = False
     while True:
         start = time.monotonic()
-        trials.append(_trial(harness, topology, plan, trials, progress))
+        # what is told is told early; on a busy host the others get more time with each trial
+        effort = replace(plan.effort, seconds=plan.effort.seconds * (1 + 2 * busy * len(trials)))
+        trials.append(_trial(harness, topology, replace(plan, effort=effort), trials, progress))
         now = time.monotonic()
-        settled = all(is_repeated(figures) for _, figures in _figures(trials))
+        busy = not _streams_told(trials)
+        settled = all(is_repeated(figures) for _, _, figures in _figures(trials))
         enough = len(trials) >= (plan.least if settled else plan.most)
-        late = now - begin + (now - start) > plan.seconds and len(trials) >= min(_LEAST_TRIALS, plan.most)
+        most = max(plan.seconds, plan.patience) if busy else plan.seconds
+        late = now - begin + (now - start) > most and len(trials) >= min(_LEAST_TRIALS, plan.most)
         if enough or late:
             return merged(trials, carried)
 
 
-_PRIVATE = ("L1", "L2")
-"""Caches of one core; a guest is not always told who shares the others."""
 _LEAST_TRIALS = 2
 """Trials that are made however long they take, where several are to be, and that have to tell a difference: the rounds
 of one do not say how far to trust it."""
@@ -162,18 +167,24 @@ def _trial(
     peaks = measure_peaks(harness, plan.peaks, effort=effort, progress=tell)
     if not plan.beyond:
         return OneCore(found, peaks)
-    runs = measure_runs(harness, topology, effort=effort, progress=tell)
+    outside = effort.on(shared=True)
+    runs = measure_runs(harness, topology, effort=outside, progress=tell)
     share = measure_share(harness, topology, effort=effort, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
-    beside = measure_lines_beside(harness, topology, effort=effort, progress=tell)
-    vectors = measure_vectors_beside(harness, topology, effort=effort, progress=tell)
-    loads = measure_loads_beside(harness, topology, effort=effort, progress=tell)
+    beside = measure_lines_beside(harness, topology, effort=outside, progress=tell)
+    vectors = measure_vectors_beside(harness, topology, effort=outside, progress=tell)
+    loads = measure_loads_beside(harness, topology, effort=outside, progress=tell)
     first = measure_first_cache(harness, topology, effort=effort, progress=tell)
-    many = measure_many_streams(harness, topology, effort=effort, progress=tell)
+    many = measure_many_streams(harness, topology, effort=outside, progress=tell)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
     mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
     pages = next(iter(small.points), None)
     return OneCore(found, peaks, runs, share, pages, None, beside, vectors, loads, first, many, mixed)
+
+
+def _streams_told(trials: Sequence[OneCore]) -> bool:
+    """Whether the streams of all levels are confirmed, without which a machine file says nothing of a level."""
+    return all(point.cycles_per_line.confirmed for point in _merged_points([one.bandwidths.points for one in trials]))
 
 
 def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -233,7 +244,7 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
     return tuple(
         point_of(
             MIXES[same[0].mix], same[0].level, same[0].width_bytes, same[0].total_bytes,
-            repeated([one.cycles_per_line for one in same], shared=same[0].level not in _PRIVATE),
+            repeated([one.cycles_per_line for one in same], shared=same[0].level not in PRIVATE),
         )
         for same in zip(*trials, strict=True)
     )  # fmt: skip
@@ -264,18 +275,37 @@ def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:
     return ManyStreams(followed, tuple(step for one in trials if one.followed == followed for step in one.passes))
 
 
-def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
-    """The figures of all trials by name."""
-    rows = [dict(_of_trial(trial)) for trial in trials]
-    for name in dict.fromkeys(name for row in rows for name in row):
-        yield name, [row[name] for row in rows if name in row]
+def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, bool, list[Figure]]]:
+    """The figures of all trials by name, and whether others use what they are of, too."""
+    rows = [
+        {name: (shared, figure) for shared, figures in ((False, _private(one)), (True, _shared(one)))
+         for name, figure in figures}
+        for one in trials
+    ]  # fmt: skip
+    for name, shared in {name: shared for row in rows for name, (shared, _) in row.items()}.items():
+        yield name, shared, [row[name][1] for row in rows if name in row]
 
 
-def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
+def _private(trial: OneCore) -> Iterator[tuple[str, Figure]]:
+    """The figures of one trial of what the core has to itself."""
     for point in trial.bandwidths.points:
-        yield f"{point.level} {mix_name(point)}", point.cycles_per_line
+        if point.level in PRIVATE:
+            yield f"{point.level} {mix_name(point)}", point.cycles_per_line
     for peak in trial.peaks.peaks:
         yield peak.name, peak.per_cycle.inverse(1.0)
+    for passed in trial.first:
+        yield f"lines behind {passed.passed_bytes / 1024:g} KiB", passed.cycles
+    for mixed in trial.mixed:
+        for beside in mixed.beside:
+            if beside.outer in PRIVATE:
+                yield beside.name, beside.cycles
+
+
+def _shared(trial: OneCore) -> Iterator[tuple[str, Figure]]:
+    """Those of caches and memory that others use, too."""
+    for point in trial.bandwidths.points:
+        if point.level not in PRIVATE:
+            yield f"{point.level} {mix_name(point)}", point.cycles_per_line
     for run in trial.runs.points:
         yield f"runs of {run.run_bytes} B" + f" of {run.streams} streams" * (run.streams > 1), run.cycles_per_line
     for point in trial.share.points:
@@ -287,8 +317,6 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield f"{one.count} lines of {one.level} beside one of {where}", one.cycles
     for written in trial.vectors:
         yield f"{written.vectors} vectors beside lines", written.cycles
-    for passed in trial.first:
-        yield f"lines behind {passed.passed_bytes / 1024:g} KiB", passed.cycles
     for loaded in trial.loads:
         yield f"{loaded.loads} loads beside lines", loaded.cycles
     for step in trial.many.passes:
@@ -296,21 +324,22 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
         yield f"{how}, {step.loaded} from memory", step.cycles
     for mixed in trial.mixed:
         for beside in mixed.beside:
-            yield beside.name, beside.cycles
+            if beside.outer not in PRIVATE:
+                yield beside.name, beside.cycles
 
 
 def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
     """What no trial confirms, and what differs from trial to trial."""
     refused, differing = [], []
-    for name, figures in _figures(trials):
-        figure = repeated(figures)
+    for name, shared, figures in _figures(trials):
+        figure = repeated(figures, shared=shared)
         if not figure.confirmed:
             refused.append(f"{name} ({figure.accepted} of {figure.accepted + figure.refused})")
         if len(trials) > 1 and figure.confirmed and not is_repeated(figures):
             told = sum(one.confirmed for one in figures)
             differing.append(f"{name} {f'{figure.spread_percent:.0f} %' if told > 1 else 'once'}")
     if refused:
-        why = "too few samples count (so many of all), or no two rounds agree within 2 %: probe a quieter host"
+        why = "too few samples count (so many of all), or no two rounds or trials agree: probe a quieter host"
         yield Note("not-confirmed", f"figures that are not judged, since {why}: {', '.join(refused)}")
     if differing:
         what = f"figures that no two of {len(trials)} trials confirm within {REPEATED:.0%}, with their spread"

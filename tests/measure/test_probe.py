@@ -57,7 +57,8 @@ CYCLES = {"L1": (0.53, 0.99), "L2": (1.26, 4.96), "L3": (6.56, 15.41), "Mem": (1
 
 
 def figure(value: float, confirmed: bool = True) -> Figure:
-    return Figure(value, value, value * 1.01, 40, 60, confirmed)
+    """One of which no round has enough samples, if it is not confirmed: the same in two trials would confirm it."""
+    return Figure(value, value, value * 1.01, 40, 60, True) if confirmed else Figure(0.0, 0.0, 0.0, 40, 60, False)
 
 
 RUNS = Runs(
@@ -298,6 +299,17 @@ def test_trials_that_take_a_minute_each_are_two(monkeypatch: pytest.MonkeyPatch)
     seconds = iter(range(0, 10_000, 60))
     monkeypatch.setattr(trials.time, "monotonic", lambda: next(seconds))
     assert "probe, 2 trials, " in " ".join(probe.probe_machine(None).text.split())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("missing", "count"), [((), 3), (("Mem",), 6)])
+def test_trials_go_on_where_streams_of_a_level_are_not_confirmed(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], count: int
+) -> None:
+    """Of trials of twenty seconds, and as much between them, three fit into 100 seconds, six into 240."""
+    probed(monkeypatch, missing)
+    seconds = iter(range(0, 10_000, 20))
+    monkeypatch.setattr(trials.time, "monotonic", lambda: next(seconds))
+    assert f"probe, {count} trials, " in " ".join(probe.probe_machine(None).text.split())  # type: ignore[arg-type]
 
 
 def test_what_a_shared_cache_keeps_of_more_data_follows_from_the_same_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.measure.samples import (
+    REPEATED,
     Brackets,
     Figure,
     Sample,
@@ -143,6 +144,7 @@ def test_of_several_trials_the_lowest_counts_that_another_comes_near() -> None:
     assert is_repeated(figures)
     assert not is_repeated([made(5.0), made(5.3)])
     assert not is_repeated([made(5.0), made(5.0, confirmed=False)])
+    assert is_repeated([made(5.0, confirmed=False), made(5.0, confirmed=False)])
     assert repeated([made(5.0), made(5.3)]).value == 5.0
 
 
@@ -157,13 +159,33 @@ def test_of_what_is_shared_the_median_counts() -> None:
 
 
 def test_what_no_trial_confirms_stays_so() -> None:
-    assert not repeated([made(4.0, confirmed=False), made(4.0, confirmed=False)]).confirmed
+    assert not repeated([made(4.0, confirmed=False), made(4.2, confirmed=False)]).confirmed
     # one that is confirmed counts before lower ones that are not
     assert repeated([made(4.0, confirmed=False), made(5.0)]).value == 5.0
     assert not repeated([made(0.0, confirmed=False)]).confirmed
     # a single confirmed one was within 1 % of itself, and 39 % off in the next probe
     assert repeated([made(4.0, confirmed=False), made(5.0)]).low <= 4.0
     assert repeated([made(5.0), made(7.0, confirmed=False)]).high == 7.0
+
+
+def test_trials_that_agree_confirm_one_another() -> None:
+    """Each alone had rounds that disagree; a neighbour that raised both as much, tens of seconds apart, is unlikely."""
+    figures = [made(value, confirmed=False) for value in (4.0, 5.0, 5.05, 6.0)]
+    assert (repeated(figures).value, repeated(figures).confirmed) == (5.0, True)
+    figures = [made(value, confirmed=False) for value in (4.0, 5.0, 5.2, 6.0)]
+    assert not repeated(figures).confirmed
+    assert repeated(figures, shared=True).confirmed  # shares of a cache differ from time to time
+    assert not repeated([made(0.0, confirmed=False), made(0.0, confirmed=False)]).confirmed
+
+
+def test_of_rounds_that_others_disturb_all_the_time_the_middle_half_is_told() -> None:
+    rounds = [(value,) for value in (5.0, 5.6, 6.0, 6.2, 9.0)]
+    told = agreed(rounds, lambda ends: ends[0], 40, 0, REPEATED, 0.5)
+    assert (told.value, told.confirmed) == (6.0, True)
+    assert told.low <= told.value <= told.high
+    assert not agreed(rounds, lambda ends: ends[0], 40, 0, REPEATED, 0.05).confirmed
+    assert not agreed(rounds[:3], lambda ends: ends[0], 24, 0, REPEATED, 0.5).confirmed
+    assert agreed([(5.0,), (5.2,), *rounds], lambda ends: ends[0], 56, 0, REPEATED, 0.5).value == 5.0
 
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=6), st.permutations(range(6)))
