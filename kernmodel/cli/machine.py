@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
 from kernmodel.errors import UsageError
 from kernmodel.output_files import output_file, write_file
+from kernmodel.words import first_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,4 +148,17 @@ def probe_(ctx: click.Context, output: str | None, quick: bool, thorough: bool) 
     depth: Depth = "quick" if quick else "thorough" if thorough else "default"
     with shown_progress() as progress:
         probed = probe_machine(depth=depth, progress=progress).answer
-    ctx.exit(_give(probed.text, probed.notes, target))
+    ctx.exit(_give(probed.text, [_shortened(note) for note in probed.notes], target))
+
+
+_MOST_FIGURES = 8
+"""Figures that a note on a probe names."""
+
+
+def _shortened(note: Note) -> Note:
+    """A note on many figures with the first of them; the comments of the file name all."""
+    what, colon, names = note.text.rpartition(": ")
+    figures = names.split(", ")
+    if not colon or len(figures) <= _MOST_FIGURES:
+        return note
+    return replace(note, text=f"{what}: {first_names(figures, _MOST_FIGURES)}, which the file names")

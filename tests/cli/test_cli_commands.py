@@ -6,12 +6,16 @@ import gzip
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import click
 import pytest
 
 import kernmodel
 from kernmodel.cli.main import COMMANDS, commands
+from kernmodel.errors import Note
+from kernmodel.machine.load import find_machine
+from kernmodel.measure.probe import Probe
 from kernmodel.resources import carried_files
 
 HEAVY = ("sympy", "pycparser", "pcpp", "rich", "yaml", "iced_x86", "numpy", "pint")
@@ -390,3 +394,20 @@ def test_ecm_over_sizes_and_cores(run):
     assert outcome.status == 0
     assert "saturated" in outcome.out
     assert len([line for line in outcome.out.splitlines() if line.split()[-1:] in (["yes"], ["no"])]) == 4
+
+
+def test_notes_of_a_probe_name_the_first_of_many_figures(run, monkeypatch, tmp_path):
+    """On a busy host a hundred were named, over a screen; the comments of the file have them all."""
+    figures = [f"L1 load{number} (1 of 2)" for number in range(20)]
+    notes = (
+        Note("not-confirmed", f"figures that are not judged, since it is busy: {', '.join(figures)}"),
+        Note("saturation-unknown", "where it saturates is not known: 2 cores are too few"),
+    )
+    text = find_machine("clx").read_text()
+    answer = SimpleNamespace(answer=Probe(text, notes))
+    monkeypatch.setattr("kernmodel.api.measuring.probe_machine", lambda **_: answer)
+    outcome = run("machine", "probe", "-o", tmp_path / "mine.yml")
+    first, second, *_ = outcome.err.splitlines()
+    assert first.endswith("L1 load7 (1 of 2) and 12 more, which the file names")
+    assert "busy: L1 load0 (1 of 2)," in first
+    assert second.endswith("2 cores are too few")
