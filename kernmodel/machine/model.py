@@ -59,6 +59,8 @@ class CacheLevel:
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
         loads_pass_by: of a victim cache, whether lines from further out reach the level inside by another way (Skylake
             SP), so that they do not occupy the path between the two.
+        hashed: whether its sets are found by a hash of the address, as over the slices of a shared cache, so that no
+            stride of a program meets in few of them.
         kept: (bytes, share), of a first cache, or of one that others use, too: of lines between whose uses so many
             bytes pass the share that is still there; ascending in bytes, descending in share. Nothing is kept of more
             data than the last. Empty: not measured, all up to the size and none beyond.
@@ -77,6 +79,7 @@ class CacheLevel:
     inclusive_of_inner: bool | None
     clean_victims: bool
     loads_pass_by: bool = False
+    hashed: bool = False
     kept: tuple[tuple[float, float], ...] = ()
 
     def room(self, share: float) -> float:

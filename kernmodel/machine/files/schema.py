@@ -129,6 +129,7 @@ CACHE: Table = {
     "filled_by": Field(Choice(("miss", "victims"))),
     "clean_victims": Field(flag, required=False),
     "loads_pass_by": Field(flag, required=False),
+    "hashed": Field(flag, required=False),
     "inclusive": Field(flag, required=False, attribute="inclusive_of_inner"),
     "kept": Field(_KEPT, required=False),
     "source": _SOURCE,
@@ -323,7 +324,7 @@ def _flop_rates(core: Values) -> dict[str, dict[str, float]]:
 
 
 def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
-    victims = {key: bool(row[key]) for key in ("clean_victims", "loads_pass_by")}
+    victims = {key: bool(row[key]) for key in ("clean_victims", "loads_pass_by", "hashed")}
     others = {"line_bytes": int(row["line"] or line), "kept": row["kept"] or ()}
     return built(CacheLevel, CACHE, row, name=name, **victims, **others)
 

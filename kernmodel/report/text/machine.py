@@ -133,7 +133,7 @@ def _caches(levels: Sequence[CacheLevel]) -> Blocks:
         left("cache", "name"),
         right("size", "size_bytes", format_bytes),
         right("ways", "ways"),
-        right("sets", "sets"),
+        right("sets", lambda level: f"{level.sets}{' (hashed)' * level.hashed}"),
         right("line", "line_bytes", format_bytes),
         right("shared by", lambda level: count(level.cores_sharing, "core")),
         left("filled by", _filled_by),

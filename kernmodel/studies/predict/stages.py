@@ -467,7 +467,7 @@ class Stages:
             return self._with_ends(case, whole, stores, cores, lanes)
         method, found = case.method, self._vector_traffic(case, stores, cores, lanes)
         key = ("placed", lanes, case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
-        return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
+        return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores, lanes))
 
     def _unsimulated(self, case: _Case, stores: StoreMode, cores: int, lanes: int) -> Traffic | None:
         """The same where no simulation has a part in it (`TrafficMethod.is_undoubted`)."""

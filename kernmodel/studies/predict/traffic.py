@@ -38,6 +38,9 @@ _THRESHOLDS = frozenset({"threshold", "layout"})
 
 _MATTERS = 0.01
 """Lines that differ by less than this share are told alike."""
+_MET = 0.1
+"""Part by which more lines than layer conditions say cross a path beyond the first cache, from which on it is asked
+whether they do where pages lie anywhere: the arrays of stencils that meet in one set make it a half and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +217,29 @@ class TrafficMethod:
         inside = self.inner.get(key, lambda: conditions(self._whole()))
         return with_ends(traffic, conditions(self.part), inside, self.machine)
 
-    def placed(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """The traffic of caches that lose their lines little by little (`traffic.gradual`); as it is found where it was
-        asked to be simulated, or where a simulation disagrees for other reasons."""
+    def placed(
+        self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int = 1
+    ) -> Traffic:
+        """The traffic where pages lie anywhere in memory: that of caches that lose their lines little by little
+        (`traffic.gradual`), or, where a simulation disagrees for other reasons than how large data are, of sets that
+        physical addresses fill (`traffic.spread`); as it is found where it was asked to be simulated.
+
+        Args:
+            lanes: iterations of the innermost loop of which each access touches the elements at once.
+        """
         from kernmodel.traffic.gradual import gradual_caches, mean_traffic
 
         if self.part is not None:
             before = self._whole().traffic(sizes, cores, stores)
-            return self.with_ends(self._whole().placed(before, sizes, cores, stores), sizes)
+            return self.with_ends(self._whole().placed(before, sizes, cores, stores, lanes), sizes)
         thresholds = all(one.reason_code in _THRESHOLDS for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
         asked = self.request.simulation is not None or self.request.cache == "sim"
-        if not thresholds or not conditions.conditions or asked:
+        if asked:
+            return found
+        if not thresholds:
+            return self._spread(found, lanes)
+        if not conditions.conditions:
             return found
         caches = gradual_caches(self.machine, conditions, huge=self._huge_pages())
         if caches is None:
@@ -238,6 +252,20 @@ class TrafficMethod:
         mean = mean_traffic(conditions, parts, self.machine, caches.cause)
         # what nobody would see is no cause for other numbers than those of `traffic`
         return mean if found is not conditions or any(_changed(conditions, mean)) else found
+
+    def _spread(self, found: Traffic, lanes: int) -> Traffic:
+        """Simulated traffic by physical addresses, where these make a difference beyond the first cache."""
+        from kernmodel.traffic.spread import spread_caches, spread_traffic
+
+        symbolic, pages = found.symbolic, self.request.pages or self.machine.pages
+        names = spread_caches(self.machine, huge=pages == "huge")
+        if symbolic is None or not names or self.nest.divided:
+            return found
+        beyond = [path.name for path in self.machine.paths[1:]]
+        if all(found.path(name).lines <= (1 + _MET) * symbolic.path(name).lines for name in beyond):
+            return found
+        moved = spread_traffic(found, self.nest, self.machine, lanes=lanes, pages=pages)
+        return moved if any(_changed(found, moved)) else found
 
     def _huge_pages(self) -> bool:
         return (self.request.pages or self.machine.pages) == "huge"
@@ -534,7 +562,7 @@ def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:
 
 
 def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
-    """What `ecm` takes in place of this traffic, where a cache loses its lines little by little."""
+    """What `ecm` takes in place of this traffic, where pages at random places make a difference."""
     changed = [
         f"{mean.path} {mean.at('low').lines:.3g} to {mean.at('high').lines:.3g} lines, {mean.lines:.3g} on average"
         for mean in _changed(traffic, placed)
@@ -542,6 +570,8 @@ def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
     if not changed:
         return ()
     from kernmodel.traffic.gradual import OTHERS, PLACES, REPLACEMENT
+    from kernmodel.traffic.spread import SPREAD
 
-    cause = next((one.note for one in (OTHERS, REPLACEMENT) if one.note in placed.notes), PLACES.note)
+    causes = (OTHERS.note, REPLACEMENT.note, SPREAD)
+    cause = next((note for note in causes if note in placed.notes), PLACES.note)
     return (replace(cause, text=f"{cause.text}, and `ecm` counts with that: {'; '.join(changed)}"),)
