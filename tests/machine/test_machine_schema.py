@@ -125,6 +125,16 @@ CASES = {
     "unknown key": ("    ways: 16", "    weys: 16", ":33: caches.L2.weys: is an unknown key; did you mean 'ways'?"),
     "unknown key at the top": ("isa:", "ida:", ":3: ida: is an unknown key; did you mean 'isa'?"),
     "unknown word": ("isa: x86-64", "isa: riscv", ":3: isa: 'riscv' is unknown; use one of x86-64, aarch64"),
+    "innermost cache with sets by a hash": (
+        "filled_by: miss\n    source: invented",
+        "filled_by: miss\n    hashed: true\n    source: invented",
+        ":30: caches.L1.hashed: the innermost cache finds its sets by the place within a page",
+    ),
+    "hashed is no word": (
+        "loads_pass_by: false",
+        "loads_pass_by: false\n    hashed: slices",
+        ":42: caches.L2.hashed: 'slices' is neither true nor false",
+    ),
     "no flag": ("write_back: true", "write_back: yes", ":26: caches.L1.write_back: 'yes' is neither true nor false"),
     "no whole number": ("ways: 16", "ways: 16.5", ":33: caches.L2.ways: '16.5' is no whole number"),
     "a list for a value": ("ways: 16", "ways: [16]", ":33: caches.L2.ways: is a list; write a single value"),

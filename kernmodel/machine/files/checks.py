@@ -131,6 +131,9 @@ def _check_hierarchy(reading: FieldReader, caches: dict[str, Values], topology: 
     for name in list(caches)[:1]:
         if caches[name].get("filled_by") == "victims":
             reading.problem(f"caches.{name}.filled_by", "the innermost cache has no victims to take", "write miss")
+        if caches[name].get("hashed"):
+            what = "the innermost cache finds its sets by the place within a page, which nothing spreads"
+            reading.problem(f"caches.{name}.hashed", what, "leave it out")
     for (inside, inner), (name, outer) in pairwise(caches.items()):
         _check_sizes(reading, (inside, inner), (name, outer))
         sharing = _known(inner, "shared_by"), _known(outer, "shared_by")
