@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kernmodel as km
 from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -587,3 +588,17 @@ def test_small_pages_cost_each_line_from_memory_and_are_unknown_where_the_file_i
     for unknown in (replace(machine, pages=None), load_machine("skx")):
         assert in_pages(unknown, "4k")[0] is unknown
         assert in_pages(unknown, "4k")[1][0].kind == "warning"
+
+
+@pytest.mark.needs("gcc|clang")
+@pytest.mark.parametrize(("arrays", "doubted"), [(20, False), (29, True), (40, True)])
+def test_nearly_as_many_streams_as_are_followed_have_an_interval(tmp_path: Path, arrays: int, doubted: bool) -> None:
+    """Haswell is said to follow 32: with 31 INSPECT's box of 27 coefficient arrays takes what it does with 37."""
+    given = ", ".join(f"double a{n}[restrict N]" for n in range(arrays))
+    terms = " + ".join(f"a{n}[i]" for n in range(arrays))
+    path = tmp_path / "sum.c"
+    path.write_text(
+        f"void sum(int N, double b[restrict N], {given}) {{\nfor (int i = 0; i < N; i++) b[i] = {terms};\n}}"
+    )
+    found = km.ecm(path, machine="hsw", sizes={"N": 2_000_001}, cache="lc").answer.prediction.cycles_interval
+    assert (found is not None and "how many of its streams" in found.cause) is doubted

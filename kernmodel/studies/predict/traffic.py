@@ -238,7 +238,7 @@ class TrafficMethod:
         if asked:
             return found
         if not thresholds:
-            return self._spread(found, lanes)
+            return self._spread(found, sizes, stores, lanes)
         if not conditions.conditions:
             return found
         caches = gradual_caches(self.machine, conditions, huge=self._huge_pages())
@@ -253,18 +253,19 @@ class TrafficMethod:
         # what nobody would see is no cause for other numbers than those of `traffic`
         return mean if found is not conditions or any(_changed(conditions, mean)) else found
 
-    def _spread(self, found: Traffic, lanes: int) -> Traffic:
+    def _spread(self, found: Traffic, sizes: Mapping[str, int], stores: StoreMode, lanes: int) -> Traffic:
         """Simulated traffic by physical addresses, where these make a difference beyond the first cache."""
         from kernmodel.traffic.spread import spread_caches, spread_traffic
 
         symbolic, pages = found.symbolic, self.request.pages or self.machine.pages
         names = spread_caches(self.machine, huge=pages == "huge")
-        if symbolic is None or not names or self.nest.divided:
+        if symbolic is None or not names:
             return found
         beyond = [path.name for path in self.machine.paths[1:]]
         if all(found.path(name).lines <= (1 + _MET) * symbolic.path(name).lines for name in beyond):
             return found
         moved = spread_traffic(found, self.nest, self.machine, lanes=lanes, pages=pages)
+        moved = self._beside_neighbours(moved, self._alone(sizes, found.cores, stores), stores)
         return moved if any(_changed(found, moved)) else found
 
     def _huge_pages(self) -> bool:
