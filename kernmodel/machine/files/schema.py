@@ -324,9 +324,9 @@ def _flop_rates(core: Values) -> dict[str, dict[str, float]]:
 
 
 def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
-    victims = {key: bool(row[key]) for key in ("clean_victims", "loads_pass_by", "hashed")}
+    flags = {key: bool(row[key]) for key in ("clean_victims", "loads_pass_by", "hashed")}
     others = {"line_bytes": int(row["line"] or line), "kept": row["kept"] or ()}
-    return built(CacheLevel, CACHE, row, name=name, **victims, **others)
+    return built(CacheLevel, CACHE, row, name=name, **flags, **others)
 
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:

@@ -230,7 +230,7 @@ class TrafficMethod:
         from kernmodel.traffic.gradual import gradual_caches, mean_traffic
 
         if self.part is not None:
-            before = self._whole().traffic(sizes, cores, stores)
+            before = self._whole().traffic(sizes, cores, stores, lanes)
             return self.with_ends(self._whole().placed(before, sizes, cores, stores, lanes), sizes)
         thresholds = all(one.reason_code in _THRESHOLDS for one in found.differences)
         conditions = found if found.symbolic is None else found.symbolic
@@ -259,7 +259,7 @@ class TrafficMethod:
 
         symbolic, pages = found.symbolic, self.request.pages or self.machine.pages
         names = spread_caches(self.machine, huge=pages == "huge")
-        if symbolic is None or not names:
+        if symbolic is None or not names or self.among is not None:
             return found
         beyond = [path.name for path in self.machine.paths[1:]]
         if all(found.path(name).lines <= (1 + _MET) * symbolic.path(name).lines for name in beyond):
