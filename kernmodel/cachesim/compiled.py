@@ -234,7 +234,7 @@ def _level_words(hierarchy: Hierarchy) -> list[int]:
         words += (spec.sets, spec.ways, spec.line_bytes, spec.sub_blocks, POLICIES.index(spec.policy))
         words += (spec.write_back, spec.write_allocate, index[spec.load_from], index[spec.store_to])
         words += (-1 if spec.victim_level is None else index[spec.victim_level],)
-        words += (spec.clean_victims, spec.inclusive, spec.hashed)
+        words += (spec.clean_victims, spec.inclusive, spec.hashed_lines.bit_length() if spec.hashed else 0)
     return words
 
 

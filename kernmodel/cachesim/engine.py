@@ -237,7 +237,7 @@ def check_hierarchy(hierarchy: Hierarchy, where: str) -> None:
 
 def _check_sizes(spec: CacheSpec, where: str) -> None:
     """Sets, ways, lines and sub-blocks of one cache, and its policy."""
-    for name in ("sets", "ways", "line_bytes", "sub_blocks"):
+    for name in ("sets", "ways", "line_bytes", "sub_blocks", "hashed_lines"):
         _whole(getattr(spec, name), name, where, least=1)
     if spec.line_bytes > _LARGEST_LINE:
         raise InputError(f"lines of {spec.line_bytes} bytes", where=where, todo=f"at most {_LARGEST_LINE} are possible")
@@ -250,6 +250,9 @@ def _check_sizes(spec: CacheSpec, where: str) -> None:
             where=where,
             todo=f"give a divisor of the line size, up to {_MOST_BLOCKS}",
         )
+    if spec.hashed_lines.bit_count() != 1:
+        what = f"{spec.hashed_lines} lines that stay together"
+        raise InputError(what, where=where, todo="give a power of two")
     if spec.policy not in POLICIES:
         raise InputError(
             f"unknown replacement policy {spec.policy!r}", where=where, todo=f"use one of {', '.join(POLICIES)}"

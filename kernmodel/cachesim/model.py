@@ -38,6 +38,8 @@ class CacheSpec:
             others; if such a copy is modified, the evicted line counts as modified.
         sub_blocks: parts of a line that are loaded and written back on their own (sectors); 1: the whole line.
         hashed: set index from a hash of the line number instead of its remainder, as the slices of large caches do.
+        hashed_lines: lines, a power of two, that follow one another in the sets all the same where it is hashed: those
+            of a page, if pages lie anywhere.
     """
 
     name: str
@@ -54,6 +56,7 @@ class CacheSpec:
     inclusive: bool = False
     sub_blocks: int = 1
     hashed: bool = False
+    hashed_lines: int = 1
 
     @property
     def size_bytes(self) -> int:

@@ -31,7 +31,8 @@ What the semantics in docs/cache-simulation.md leave open:
   up to a power of two; a touch turns every node on its way to the other side; the victim is found along the nodes, and
   where a node leads to ways that are not there, the other side is taken. A new line takes the free way with the lowest
   number (this matters for RANDOM and PLRU).
-- Hashed: set = mix(line number) % sets, with the finalizer of SplitMix64.
+- Hashed: set = mix(line number) % sets, with the finalizer of SplitMix64; of 2^b lines that stay together what the hash
+  takes is the number without its b lowest bits, which are put back behind it.
 - Streaming stores: copies of the line (a line of the first level) in all caches are removed and counted in
   `invalidations`; if any was modified, memory takes one store. The bytes gather in a buffer by line. A complete line
   leaves at once (`streamed_lines`). Where all buffers are taken, the one written to longest ago leaves
@@ -227,11 +228,16 @@ class Level:
 
     def set_of(self, number: int) -> Set:
         """The set of a line."""
-        index = (mix(number) if self.spec.hashed else number) % self.spec.sets
+        index = (self._hashed(number) if self.spec.hashed else number) % self.spec.sets
         found = self.sets.get(index)
         if found is None:
             found = self.sets[index] = Set(self.spec.ways, self._replacement())
         return found
+
+    def _hashed(self, number: int) -> int:
+        """The hash of what of a line's number is none of its place among the lines that stay together."""
+        together = self.spec.hashed_lines
+        return (mix(number // together) * together & MASK64) + number % together
 
     def _replacement(self) -> Replacement:
         ways, policy = self.spec.ways, self.spec.policy

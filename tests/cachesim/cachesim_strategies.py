@@ -69,6 +69,7 @@ def hierarchies(
                 inclusive=not plain and draw(st.integers(0, 3)) == 0,
                 sub_blocks=sub_blocks,
                 hashed=draw(st.integers(0, 4)) == 0,
+                hashed_lines=draw(st.sampled_from([1, 1, 2, 8])),
             )
         )
     return Hierarchy(tuple(levels), seed=draw(st.integers(0, 9)), combining_buffers=draw(st.integers(1, 3)))

@@ -578,6 +578,8 @@ def spec(**changes: Any) -> CacheSpec:
         ((spec(sets=2.5),), "h: L1: sets is 2.5"),
         ((spec(sub_blocks=3),), "h: L1: lines of 64 bytes do not divide into 3 sub-blocks"),
         ((spec(line_bytes=256, sub_blocks=128),), "h: L1: lines of 256 bytes do not divide into 128 sub-blocks"),
+        ((spec(hashed_lines=3),), "h: L1: 3 lines that stay together; give a power of two"),
+        ((spec(hashed_lines=0),), "h: L1: hashed_lines is 0"),
         ((spec(policy="lru"),), "h: L1: unknown replacement policy 'lru'; use one of LRU, FIFO, RANDOM, MRU, PLRU"),
         ((spec(sets=1 << 40),), "h: L1: 1099511627776 sets of 2 ways"),
         ((spec(line_bytes=1 << 31),), "h: L1: lines of 2147483648 bytes"),

@@ -175,3 +175,17 @@ def test_a_hashed_index_spreads_a_power_of_two_stride(engine: Engine) -> None:
         misses[hashed] = simulator.counters().levels["L1"].load_misses
     assert misses[False] == 192
     assert misses[True] < 90
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lines_that_stay_together_keep_their_place_in_pages(engine: Engine) -> None:
+    """The lines at one place of pages share one set in 64, wherever the pages lie; those of a page have one each."""
+    spec = CacheSpec("L1", 512, 8, hashed=True, hashed_lines=64)
+    misses = []
+    for lines in ([64 * page for page in range(200)], list(range(64))):
+        simulator = Simulator(Hierarchy((spec,)), engine=engine)
+        for line in 2 * lines:
+            touch(simulator, "load", 64 * line, 8)
+        misses.append(simulator.counters().levels["L1"].load_misses)
+    # 512 / 64 sets of 8 ways have room for 64 of 200 lines
+    assert misses[0] >= 400 - 64 and misses[1] == 64

@@ -9,6 +9,8 @@ from random import Random
 
 import pytest
 
+from kernmodel.cachesim.engine import Simulator
+from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import KernelRequest
@@ -58,7 +60,7 @@ def lines_loaded(sets: int, ways: int, place: dict[int, int]) -> float:
 
 
 def test_pages_at_random_places_let_nothing_meet_beyond_the_first_cache(tmp_path: Path) -> None:
-    """Sets by a hash of the line are what pages at random places come to, seen here page by page."""
+    """Sets by a hash of the page are what pages at random places come to, seen here page by page."""
     level = load_machine("bdw").level("L2")
     pages = [array * 8 * EXTENT // 4096 + page for array in range(STREAMS) for page in range(64)]
     places = Random(3).sample(range(1 << 20), len(pages))
@@ -72,6 +74,21 @@ def test_pages_at_random_places_let_nothing_meet_beyond_the_first_cache(tmp_path
     # the first cache finds its sets within a page
     assert taken.path("L1L2").loads == pytest.approx(found.path("L1L2").loads, rel=0.01)
     assert SPREAD in taken.notes and not taken.path("L2L3").intervals
+
+
+@pytest.mark.parametrize("streams", [12, 40, 100])
+def test_sets_by_a_hash_of_the_page_lose_what_random_pages_lose(streams: int) -> None:
+    """The lines at one place of many pages share eight sets of L2, which pages at random places fill unevenly."""
+    level, random, rounds = load_machine("bdw").level("L2"), Random(5), 600
+    lost = found = 0
+    for begin in range(rounds):
+        groups = [random.randrange(level.sets // 64) for _ in range(streams)]
+        lost += sum(groups.count(group) for group in set(groups) if groups.count(group) > level.ways)
+        simulator = Simulator(Hierarchy((CacheSpec("L2", level.sets, level.ways, hashed=True, hashed_lines=64),)))
+        addresses = [4096 * (1000 * begin + 8 * array) for array in range(streams)]
+        simulator.run_trace([0] * 2 * streams, 2 * addresses, [8] * 2 * streams)
+        found += simulator.counters().levels["L2"].load_misses - streams
+    assert found / rounds == pytest.approx(lost / rounds, rel=0.1, abs=1)
 
 
 def test_pages_that_are_not_known_give_an_interval(tmp_path: Path) -> None:

@@ -146,7 +146,10 @@ INLINE u64 set_index(const Level *l, u64 number)
 {
     if (LIKELY(l->masked))
         return number & l->set.mask;
-    return remainder_of(&l->set, l->hashed ? mix(number) : number);
+    if (!l->hashed)
+        return remainder_of(&l->set, number);
+    u64 low = ((u64)1 << (l->hashed - 1)) - 1; /* of lines that stay together */
+    return remainder_of(&l->set, mix(number >> (l->hashed - 1)) << (l->hashed - 1) | (number & low));
 }
 
 INLINE u64 *set_of(const Level *l, u64 number) { return l->blocks + set_index(l, number) * l->stride; }
