@@ -37,7 +37,7 @@ _LEVEL_KEYS: Mapping[str, str] = {
         key: key
         for key in ("name", "sets", "ways", "size", "policy", "write_back", "write_allocate", "load_from", "store_to")
     },
-    **{key: key for key in ("victim_level", "clean_victims", "inclusive", "sub_blocks", "hashed")},
+    **{key: key for key in ("victim_level", "clean_victims", "inclusive", "sub_blocks", "hashed", "hashed_lines")},
     "size_bytes": "size",
     "associativity": "ways",
     "replacement": "policy",
@@ -136,6 +136,7 @@ def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> 
         inclusive=optional(keys, "inclusive", Entry.flag, False),
         sub_blocks=optional(keys, "sub_blocks", lambda value: value.integer(1), 1),
         hashed=optional(keys, "hashed", Entry.flag, False),
+        hashed_lines=optional(keys, "hashed_lines", lambda value: value.integer(1), 1),
     )
 
 

@@ -66,13 +66,13 @@ def test_every_key(hierarchy_of):
         line: 128 B
         caches:
           A: {sets: 3, ways: 2, replacement: fifo, write_back: false, write_allocate: false, load_from: B,
-              store_to: memory, line_size: 32, sub_blocks: 4, hashed: true, source: a book}
+              store_to: memory, line_size: 32, sub_blocks: 4, hashed: true, hashed_lines: 64, source: a book}
           B: {sets: 4, ways: 1, policy: PLRU, inclusive: true, victim_level: null, clean_victims: false}
         """
     )
     assert found == Hierarchy(
         (
-            CacheSpec("A", 3, 2, 32, "FIFO", False, False, "B", MEMORY, sub_blocks=4, hashed=True),
+            CacheSpec("A", 3, 2, 32, "FIFO", False, False, "B", MEMORY, sub_blocks=4, hashed=True, hashed_lines=64),
             CacheSpec("B", 4, 1, 128, "PLRU", clean_victims=False, inclusive=True),
         ),
         seed=7,

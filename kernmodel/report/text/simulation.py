@@ -76,7 +76,7 @@ def _rules(level: CacheSpec) -> Iterator[str]:
     if level.sub_blocks > 1:
         yield f"{level.sub_blocks} sub-blocks"
     if level.hashed:
-        yield "hashed"
+        yield "hashed" if level.hashed_lines == 1 else f"hashed by {level.hashed_lines} lines"
 
 
 def _phase(counters: Counters, title: str) -> Blocks:
