@@ -8,7 +8,6 @@ call after call, so that no part is cached when its turn comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
@@ -151,7 +150,7 @@ def measure_bandwidths(
                 continue
             progress(f"{level} {name} {width} B{', again' if again else ''}")
             got &= place_streams(harness, MIXES[name], sizes[level], huge=huge)
-            asked = effort if level in PRIVATE else replace(effort, middle=_VARYING)
+            asked = effort if level in PRIVATE else effort.beside_others(_VARYING)
             found[key] = measured_point(harness, MIXES[name], level, sizes[level], width, asked)
     points = list(found.values())
     for point in points:
@@ -183,8 +182,7 @@ def measured_point(harness: Harness, mix: Mix, level: str, total: int, width: in
     each = _each(mix, total)
     harness.load(function(mix, width))
     segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512)) if level == "Mem" else None
-    asked = effort.on(shared=level not in PRIVATE)
-    return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, asked))
+    return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, effort))
 
 
 def point_of(mix: Mix, level: str, width: int, total: int, cycles: Figure) -> BandwidthPoint:

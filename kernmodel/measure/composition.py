@@ -165,7 +165,7 @@ def _timed(
     harness.buffer(_INNER, Buffer(inside + LINE, APART))
     harness.value(_POSITION, 0)
     harness.load(function(inside, count, computed))
-    asked = effort.on(shared=outer not in PRIVATE)
+    asked = effort if outer in PRIVATE else effort.beside_others()
     return cycles_per_line(harness, total, _SEGMENT_BYTES if outer == "Mem" else None, asked)
 
 

@@ -84,9 +84,9 @@ class Effort:
     within: float = CONFIRMED
     middle: float = 0.0
 
-    def on(self, *, shared: bool) -> Effort:
-        """The same of what lies in a cache or memory that others use, too: their share differs from round to round."""
-        return replace(self, within=REPEATED) if shared else self
+    def beside_others(self, middle: float = 0.0) -> Effort:
+        """The same for data in a cache or memory that others use, too: their share differs from round to round."""
+        return replace(self, within=REPEATED, middle=middle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def measure_kernel(
         alone = harness.call_cycles([Case(1)])
         shared = needed > topology.private_bytes
         taken = effort if alone < _LONG_CALL else long_effort(effort, (time.monotonic() - begun) / CALLS_TO_TELL)
-        taken = taken.on(shared=shared)
+        taken = taken.beside_others() if shared else taken
         times = repetitions(alone)
         figures = spaced(lambda: harness.figure([Case(times)], lambda ends: ends[0] / (times * iterations), taken))
         cycles = repeated(figures, shared=shared)

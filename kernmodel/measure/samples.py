@@ -238,7 +238,7 @@ def repeated(figures: Sequence[Figure], *, shared: bool = False) -> Figure:
         figures: of times, at least one; shared: of data in a cache or memory that others use.
     """
     made = [one for one in figures if one.value > 0] or list(figures)
-    told = _told(made, REPEATED if shared else CONFIRMED)
+    told = _told(made, shared=shared)
     taken = sorted(told or made, key=lambda one: one.value)
     best = next((one for one, other in pairwise(taken) if _near(one, other)), taken[0])
     if shared:
@@ -249,8 +249,9 @@ def repeated(figures: Sequence[Figure], *, shared: bool = False) -> Figure:
     return Figure(best.value, min(low, best.low), max(high, best.high), accepted, refused, best.confirmed)
 
 
-def _told(figures: Sequence[Figure], within: float) -> list[Figure]:
+def _told(figures: Sequence[Figure], *, shared: bool) -> list[Figure]:
     """The confirmed ones of figures of different times, or those that agree with another one, which confirms them."""
+    within = REPEATED if shared else CONFIRMED
     if confirmed := [one for one in figures if one.confirmed]:
         return confirmed
     made = sorted((one for one in figures if one.value > 0), key=lambda one: one.value)
@@ -258,9 +259,9 @@ def _told(figures: Sequence[Figure], within: float) -> list[Figure]:
     return [replace(one, confirmed=True) for one in made if one in alike]
 
 
-def is_repeated(figures: Sequence[Figure]) -> bool:
-    """Whether two figures of different times that are told are the same within `REPEATED`."""
-    told = sorted(_told(figures, CONFIRMED), key=lambda one: one.value)
+def is_repeated(figures: Sequence[Figure], *, shared: bool = False) -> bool:
+    """Whether two of the figures that `repeated` counts are the same within `REPEATED`."""
+    told = sorted(_told(figures, shared=shared), key=lambda one: one.value)
     return any(_near(one, other) for one, other in pairwise(told))
 
 

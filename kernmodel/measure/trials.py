@@ -131,11 +131,12 @@ def measure_one_core(
     while True:
         start = time.monotonic()
         # what is told is told early; on a busy host the others get more time with each trial
-        effort = replace(plan.effort, seconds=plan.effort.seconds * (1 + 2 * busy * len(trials)))
+        longer = 1 + 2 * len(trials) if busy else 1
+        effort = replace(plan.effort, seconds=longer * plan.effort.seconds)
         trials.append(_trial(harness, topology, replace(plan, effort=effort), trials, progress))
         now = time.monotonic()
         busy = not _streams_told(trials)
-        settled = all(is_repeated(figures) for _, _, figures in _figures(trials))
+        settled = all(is_repeated(figures, shared=shared) for _, shared, figures in _figures(trials))
         enough = len(trials) >= (plan.least if settled else plan.most)
         most = max(plan.seconds, plan.patience) if busy else plan.seconds
         late = now - begin + (now - start) > most and len(trials) >= min(_LEAST_TRIALS, plan.most)
@@ -167,9 +168,9 @@ def _trial(
     peaks = measure_peaks(harness, plan.peaks, effort=effort, progress=tell)
     if not plan.beyond:
         return OneCore(found, peaks)
-    outside = effort.on(shared=True)
+    outside = effort.beside_others()
     runs = measure_runs(harness, topology, effort=outside, progress=tell)
-    share = measure_share(harness, topology, effort=effort, progress=tell)
+    share = measure_share(harness, topology, effort=outside, progress=tell)
     small = streams(levels=("Mem",), mixes=("load",), huge=False)
     beside = measure_lines_beside(harness, topology, effort=outside, progress=tell)
     vectors = measure_vectors_beside(harness, topology, effort=outside, progress=tell)
@@ -276,56 +277,42 @@ def _merged_many(trials: Sequence[ManyStreams]) -> ManyStreams:
 
 
 def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, bool, list[Figure]]]:
-    """The figures of all trials by name, and whether others use what they are of, too."""
-    rows = [
-        {name: (shared, figure) for shared, figures in ((False, _private(one)), (True, _shared(one)))
-         for name, figure in figures}
-        for one in trials
-    ]  # fmt: skip
-    for name, shared in {name: shared for row in rows for name, (shared, _) in row.items()}.items():
-        yield name, shared, [row[name][1] for row in rows if name in row]
+    """The figures of all trials by name, and whether they are of what others use, too."""
+    found: dict[str, tuple[bool, list[Figure]]] = {}
+    for trial in trials:
+        for name, shared, figure in _of_trial(trial):
+            found.setdefault(name, (shared, []))[1].append(figure)
+    for name, (shared, figures) in found.items():
+        yield name, shared, figures
 
 
-def _private(trial: OneCore) -> Iterator[tuple[str, Figure]]:
-    """The figures of one trial of what the core has to itself."""
+def _of_trial(trial: OneCore) -> Iterator[tuple[str, bool, Figure]]:
+    """The same of one trial; names have no commas, since they are listed."""
     for point in trial.bandwidths.points:
-        if point.level in PRIVATE:
-            yield f"{point.level} {mix_name(point)}", point.cycles_per_line
+        yield f"{point.level} {mix_name(point)}", point.level not in PRIVATE, point.cycles_per_line
     for peak in trial.peaks.peaks:
-        yield peak.name, peak.per_cycle.inverse(1.0)
-    for passed in trial.first:
-        yield f"lines behind {passed.passed_bytes / 1024:g} KiB", passed.cycles
-    for mixed in trial.mixed:
-        for beside in mixed.beside:
-            if beside.outer in PRIVATE:
-                yield beside.name, beside.cycles
-
-
-def _shared(trial: OneCore) -> Iterator[tuple[str, Figure]]:
-    """Those of caches and memory that others use, too."""
-    for point in trial.bandwidths.points:
-        if point.level not in PRIVATE:
-            yield f"{point.level} {mix_name(point)}", point.cycles_per_line
+        yield peak.name, False, peak.per_cycle.inverse(1.0)
     for run in trial.runs.points:
-        yield f"runs of {run.run_bytes} B" + f" of {run.streams} streams" * (run.streams > 1), run.cycles_per_line
+        yield f"runs of {run.run_bytes} B" + f" of {run.streams} streams" * (run.streams > 1), True, run.cycles_per_line
     for point in trial.share.points:
-        yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", point.cycles_per_line
+        yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", True, point.cycles_per_line
     if trial.small_pages is not None:
-        yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
+        yield "Mem load in pages of 4 KiB", True, trial.small_pages.cycles_per_line
     for one in trial.beside:
         where = "memory" if one.outer == "Mem" else one.outer
-        yield f"{one.count} lines of {one.level} beside one of {where}", one.cycles
+        yield f"{one.count} lines of {one.level} beside one of {where}", True, one.cycles
     for written in trial.vectors:
-        yield f"{written.vectors} vectors beside lines", written.cycles
+        yield f"{written.vectors} vectors beside lines", True, written.cycles
+    for passed in trial.first:
+        yield f"lines behind {passed.passed_bytes / 1024:g} KiB", False, passed.cycles
     for loaded in trial.loads:
-        yield f"{loaded.loads} loads beside lines", loaded.cycles
+        yield f"{loaded.loads} loads beside lines", True, loaded.cycles
     for step in trial.many.passes:
         how = f"{step.streams} lines of few streams" if step.single else f"{step.streams} streams"
-        yield f"{how}, {step.loaded} from memory", step.cycles
+        yield f"{how} with {step.loaded} from memory", True, step.cycles
     for mixed in trial.mixed:
         for beside in mixed.beside:
-            if beside.outer not in PRIVATE:
-                yield beside.name, beside.cycles
+            yield beside.name, beside.outer not in PRIVATE, beside.cycles
 
 
 def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
@@ -335,7 +322,7 @@ def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
         figure = repeated(figures, shared=shared)
         if not figure.confirmed:
             refused.append(f"{name} ({figure.accepted} of {figure.accepted + figure.refused})")
-        if len(trials) > 1 and figure.confirmed and not is_repeated(figures):
+        if len(trials) > 1 and figure.confirmed and not is_repeated(figures, shared=shared):
             told = sum(one.confirmed for one in figures)
             differing.append(f"{name} {f'{figure.spread_percent:.0f} %' if told > 1 else 'once'}")
     if refused:

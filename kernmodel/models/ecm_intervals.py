@@ -194,9 +194,10 @@ def _traffic_interval(terms: Terms) -> Interval | None:
 def _prefetch_interval(terms: Terms, streams: Streams) -> Interval | None:
     """T_ECM with a prefetcher that follows all streams and with one that follows none, where they are too many, or
     nearly as many as it keeps by its manufacturer's word (`_SURE`)."""
-    known, several = streams.unfollowed, streams_beyond(terms.traffic, terms.machine)
+    known = streams.unfollowed
     if known is None:
         return None
+    several = streams_beyond(terms.traffic, terms.machine)
     followed, assumed = streams, "none, since they are more than it keeps"
     if several <= known.followed:
         if known.cycles_per_line is None or several <= _SURE * known.followed:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
+from kernmodel.machine.pages import Pages
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.comparison.agreement import disagreements
+from kernmodel.traffic.comparison.agreement import disagreements, relative_difference
 from kernmodel.traffic.conditional import executed_traffic
 from kernmodel.traffic.model import QUANTITIES, Difference, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -37,6 +37,11 @@ _OVER = "huge pages and pages of 4 KiB"
 _TAKEN = "pages of 4 KiB"
 
 
+_SLICE_SETS = 2048
+"""Sets of a slice of the L3 of Intel's servers: 2.5 MiB in 20 ways, from Skylake SP on 1.375 MiB in 11. The hash tells
+the slice alone, the address the set in it."""
+
+
 def spread_caches(machine: Machine, *, huge: bool) -> tuple[str, ...]:
     """The caches in whose sets no addresses of a program meet: those that find them by a hash, and in pages of 4 KiB
     all in which a page may lie in several groups of sets."""
@@ -48,7 +53,7 @@ def spread_caches(machine: Machine, *, huge: bool) -> tuple[str, ...]:
 
 
 def spread_traffic(
-    found: Traffic, nest: LoopNest, machine: Machine, *, lanes: int = 1, pages: Literal["4k", "huge"] | None = None
+    found: Traffic, nest: LoopNest, machine: Machine, *, lanes: int = 1, pages: Pages | None = None
 ) -> Traffic:
     """The simulated traffic where pages lie anywhere: sets beyond the first cache by a hash of the page.
 
@@ -57,10 +62,29 @@ def spread_traffic(
         lanes: iterations of which each access touches the elements at once.
         pages: their size; None: not known, taken are small ones, and intervals reach to huge ones.
     """
-    hashed = spread_caches(machine, huge=pages == "huge")
-    taken = _simulated(found, nest, machine, lanes, huge=pages == "huge")
-    others = [] if pages is not None else [_simulated(found, nest, machine, lanes, huge=True)]
+    options = SimulationOptions(lanes=lanes)
+    plain = hierarchy_of(machine, found.cores, options)
+    work = placed_work(nest, machine, found.sizes, plain, found.stores, options)
+
+    def simulated(*, huge: bool) -> Traffic:
+        """The traffic in pages of this size; `found` where they spread nothing."""
+        hashed = spread_caches(machine, huge=huge)
+        if not hashed:
+            return found
+        together = _SLICE_SETS if huge else PAGE_BYTES // machine.line_bytes
+        levels = tuple(
+            replace(spec, hashed=True, hashed_lines=together) if spec.name in hashed else spec for spec in plain.levels
+        )
+        moved = simulate_placed(
+            work, replace(plain, levels=levels), machine, cores=found.cores, stores=found.stores, options=options,
+            spend=checking(), symbolic=found.symbolic,
+        )  # fmt: skip
+        return executed_traffic(moved, nest, found.sizes, machine)
+
+    taken = simulated(huge=pages == "huge")
+    others = [] if pages is not None else [simulated(huge=True)]
     # layouts let arrays meet in few sets of the other caches alone
+    hashed = spread_caches(machine, huge=pages == "huge")
     paths = tuple(
         _reaching(moved, [other.path(moved.path) for other in others], {} if path.inner in hashed else before.intervals)
         for path, moved, before in zip(machine.paths, taken.paths, found.paths, strict=True)
@@ -86,31 +110,8 @@ def _left(found: Traffic, taken: Traffic) -> Iterator[Difference]:
     for one in found.differences:
         if (one.path, one.quantity) in numbers:
             symbolic, simulated = numbers[one.path, one.quantity]
-            yield replace(one, simulated=simulated, relative=(simulated - symbolic) / max(symbolic, simulated))
-
-
-_SLICE_SETS = 2048
-"""Sets of a slice of the L3 of Intel's servers: 2.5 MiB in 20 ways, from Skylake SP on 1.375 MiB in 11. The hash tells
-the slice alone, the address the set in it."""
-
-
-def _simulated(found: Traffic, nest: LoopNest, machine: Machine, lanes: int, *, huge: bool) -> Traffic:
-    """The traffic in pages of this size; `found` if no cache spreads them."""
-    hashed = spread_caches(machine, huge=huge)
-    if not hashed:
-        return found
-    options = SimulationOptions(lanes=lanes)
-    plain = hierarchy_of(machine, found.cores, options)
-    together = _SLICE_SETS if huge else PAGE_BYTES // machine.line_bytes
-    levels = tuple(
-        replace(spec, hashed=True, hashed_lines=together) if spec.name in hashed else spec for spec in plain.levels
-    )
-    work = placed_work(nest, machine, found.sizes, plain, found.stores, options)
-    moved = simulate_placed(
-        work, replace(plain, levels=levels), machine, cores=found.cores, stores=found.stores, options=options,
-        spend=checking(), symbolic=found.symbolic,
-    )  # fmt: skip
-    return executed_traffic(moved, nest, found.sizes, machine)
+            relative = relative_difference(symbolic, simulated)
+            yield replace(one, simulated=simulated, relative=relative)
 
 
 def _reaching(

@@ -175,6 +175,8 @@ def test_trials_that_agree_confirm_one_another() -> None:
     figures = [made(value, confirmed=False) for value in (4.0, 5.0, 5.2, 6.0)]
     assert not repeated(figures).confirmed
     assert repeated(figures, shared=True).confirmed  # shares of a cache differ from time to time
+    # what two trials tell together is not told once
+    assert is_repeated(figures, shared=True) and not is_repeated(figures)
     assert not repeated([made(0.0, confirmed=False), made(0.0, confirmed=False)]).confirmed
 
 

@@ -123,3 +123,4 @@ def test_traffic_says_what_ecm_counts_with(tmp_path: Path) -> None:
     (answer,) = predict_traffic_sweep(request, [request.sizes])
     (note,) = (note for note in answer.notes if note.code == SPREAD.code)
     assert "and `ecm` counts with that: " in note.text and "L2L3" in note.text
+    assert note.text.endswith(" taken")  # one size of pages, no mean of parts of the lines

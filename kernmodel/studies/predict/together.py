@@ -164,11 +164,11 @@ def _is_doubtful(together: Together, method: TrafficMethod, symbolic: Traffic, a
 
 def _judged(symbolic: Traffic, simulated: Traffic, alone: Traffic) -> Traffic:
     """Layer conditions where the simulation of all nests agrees with them, else what it counts."""
-    from kernmodel.traffic.comparison.agreement import disagreements
+    from kernmodel.traffic.comparison.agreement import disagreements, relative_difference
     from kernmodel.traffic.comparison.evidence import simulated_instead
 
     found = tuple(
-        Difference(path, quantity, a, b, (b - a) / max(a, b), "threshold", _REASON)
+        Difference(path, quantity, a, b, relative_difference(a, b), "threshold", _REASON)
         for path, quantity, a, b in disagreements(symbolic, simulated)
     )
     if not found:

@@ -24,6 +24,7 @@ _FEW, _SOME = 4, 256
 """Of how many sizes the reuse is remembered, and how many parts of a nest are."""
 
 if TYPE_CHECKING:
+    from kernmodel.machine.pages import Pages
     from kernmodel.source.model import LoopNest
     from kernmodel.source.nest.jammed import Jam
     from kernmodel.studies.predict.together import Together
@@ -38,7 +39,7 @@ _THRESHOLDS = frozenset({"threshold", "layout"})
 
 _MATTERS = 0.01
 """Lines that differ by less than this share are told alike."""
-_MET = 0.1
+_MEETING = 0.1
 """Part by which more lines than layer conditions say cross a path beyond the first cache, from which on it is asked
 whether they do where pages lie anywhere: the arrays of stencils that meet in one set make it a half and more."""
 
@@ -257,19 +258,24 @@ class TrafficMethod:
         """Simulated traffic by physical addresses, where these make a difference beyond the first cache."""
         from kernmodel.traffic.spread import spread_caches, spread_traffic
 
-        symbolic, pages = found.symbolic, self.request.pages or self.machine.pages
-        names = spread_caches(self.machine, huge=pages == "huge")
-        if symbolic is None or not names or self.among is not None:
+        symbolic, machine = found.symbolic, self.machine
+        if symbolic is None or self.among is not None or not spread_caches(machine, huge=self._huge_pages()):
             return found
-        beyond = [path.name for path in self.machine.paths[1:]]
-        if all(found.path(name).lines <= (1 + _MET) * symbolic.path(name).lines for name in beyond):
+        if all(
+            found.path(path.name).lines <= (1 + _MEETING) * symbolic.path(path.name).lines for path in machine.paths[1:]
+        ):
             return found
-        moved = spread_traffic(found, self.nest, self.machine, lanes=lanes, pages=pages)
+        moved = spread_traffic(found, self.nest, machine, lanes=lanes, pages=self._pages)
         moved = self._beside_neighbours(moved, self._alone(sizes, found.cores, stores), stores)
         return moved if any(_changed(found, moved)) else found
 
+    @property
+    def _pages(self) -> Pages | None:
+        """In which pages the data lie, None: not known."""
+        return self.request.pages or self.machine.pages
+
     def _huge_pages(self) -> bool:
-        return (self.request.pages or self.machine.pages) == "huge"
+        return self._pages == "huge"
 
     def by_conditions(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic | None:
         """The same by layer conditions, whatever speaks against them; None where they do not apply."""
@@ -564,10 +570,7 @@ def _changed(traffic: Traffic, placed: Traffic) -> Iterator[PathTraffic]:
 
 def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
     """What `ecm` takes in place of this traffic, where pages at random places make a difference."""
-    changed = [
-        f"{mean.path} {mean.at('low').lines:.3g} to {mean.at('high').lines:.3g} lines, {mean.lines:.3g} on average"
-        for mean in _changed(traffic, placed)
-    ]
+    changed = list(_changed(traffic, placed))
     if not changed:
         return ()
     from kernmodel.traffic.gradual import OTHERS, PLACES, REPLACEMENT
@@ -575,4 +578,9 @@ def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
 
     causes = (OTHERS.note, REPLACEMENT.note, SPREAD)
     cause = next((note for note in causes if note in placed.notes), PLACES.note)
-    return (replace(cause, text=f"{cause.text}, and `ecm` counts with that: {'; '.join(changed)}"),)
+    taken = "taken" if cause is SPREAD else "on average"
+    lines = "; ".join(
+        f"{path.path} {path.at('low').lines:.3g} to {path.at('high').lines:.3g} lines, {path.lines:.3g} {taken}"
+        for path in changed
+    )
+    return (replace(cause, text=f"{cause.text}, and `ecm` counts with that: {lines}"),)

@@ -13,6 +13,11 @@ SMALL = 0.02
 """Differences below this share of what moves on the busiest path are left out."""
 
 
+def relative_difference(symbolic: float, simulated: float) -> float:
+    """What is simulated less what layer conditions say, as a part of the larger of both."""
+    return (simulated - symbolic) / max(symbolic, simulated)
+
+
 def disagreements(
     one: Traffic, other: Traffic, tolerance: float = TOLERANCE
 ) -> Iterator[tuple[str, Quantity, float, float]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from kernmodel.cachesim.model import MEMORY, Hierarchy
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.comparison.agreement import TOLERANCE, disagreements
+from kernmodel.traffic.comparison.agreement import TOLERANCE, disagreements, relative_difference
 from kernmodel.traffic.comparison.doubts import boundary_share, can_add, straddling_arrays
 from kernmodel.traffic.model import Difference, LayerCondition, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -58,7 +58,7 @@ def compare_traffic(
     for path, name, a, b in disagreements(symbolic, simulated, tolerance):
         question = _Question(path, name, a, b, tolerance * max(a, b))
         code, reason = experiments.answer(question)
-        found.append(Difference(path, name, a, b, (b - a) / max(a, b), code, reason))
+        found.append(Difference(path, name, a, b, relative_difference(a, b), code, reason))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.comparison.agreement import differs, disagreements
+from kernmodel.traffic.comparison.agreement import differs, disagreements, relative_difference
 from kernmodel.traffic.comparison.doubts import Doubt, DoubtCode, doubts
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -208,7 +208,7 @@ def _difference(
     """A number that differs, with the first doubt about a cache at either end of its path (else the first of all)."""
     ends = {end for each in machine.paths if each.name == path for end in (each.inner, each.outer)}
     doubt = next((doubt for doubt in found if doubt.cache is None or doubt.cache in ends), found[0])
-    relative = (simulated - symbolic) / max(symbolic, simulated)
+    relative = relative_difference(symbolic, simulated)
     return Difference(path, quantity, symbolic, simulated, relative, doubt.code, doubt.text)
 
 
