@@ -3,12 +3,14 @@
     python benchmarks/row_loops.py measure FILE [--only PATTERN]
     python benchmarks/row_loops.py compare FILE [--core NAME] [--aside] [--worst N]
 
-`measure` compiles `rows/rows.c` by gcc and clang at -O1 to -Ofast for SSE, AVX2 and AVX-512 and writes a line of JSON
-for each innermost loop: its bytes, its address modulo 64, cycles per pass, and the registers when it is entered, which
-tell where its data lie. Cycles are the difference of rows of about 12 and 6 KiB (less where there are more arrays), of
-random lengths, by the least tenth of 40 samples of a processor, where two rounds agree; samples beside which another
-thread of the core was busy do not count, as long as some sample before had none. `compare` sets the model of a
-core beside them; rows whose name's crc32 is divisible by three are left out, or with --aside all others are.
+`measure` compiles `rows/rows.c` by gcc and clang at -O1 to -Ofast for SSE, AVX2 and AVX-512, as far as the host
+executes them, and writes a line of JSON for each innermost loop: its bytes, its address modulo 64, cycles per pass, and
+the registers when it is entered, which tell where its data lie. Cycles are the difference of rows of about 12 and 6 KiB
+(less where there are more arrays), of random lengths, by the least tenth of 40 samples of a processor, where two rounds
+agree; samples beside which another thread of the core was busy do not count, as long as some sample before had none.
+`compare` sets the model of a core beside them, and takes the least of a loop that is in the file more than once (files
+of several runs can be put together); rows whose name's crc32 is divisible by three are left out, or with --aside all
+others are.
 """
 
 from __future__ import annotations
@@ -45,10 +47,13 @@ COMPILERS, LEVELS = ("gcc", "clang-19"), ("O1", "O2", "O3", "Ofast")
 TARGETS: Mapping[str, Sequence[str]] = {
     "x86-64": ("-march=x86-64",),
     "haswell": ("-march=haswell",),
+    "znver3": ("-march=znver3",),
     "skylake-avx512": ("-march=skylake-avx512",),
     "sapphirerapids": ("-march=sapphirerapids",),
     "sapphirerapids-512": ("-march=sapphirerapids", "-mprefer-vector-width=512"),
 }
+NEEDED = {"x86-64": "sse2", "haswell": "avx2", "znver3": "vaes"}
+"""The flag of /proc/cpuinfo that stands for what a target needs, where it is not AVX-512."""
 REGISTERS = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{number}" for number in range(8, 16)))
 _ROW = re.compile(r"//@ (\w+) (\d+) (\d+)(?: ([\d,]+))?\nK\(\w+,(\w+),(\w+),(\w+),(\w+),(\w+)\)")
 _FORMATS = {
@@ -218,13 +223,19 @@ def _steady(sample: Sequence[int]) -> bool:
     return abs(sample[0] / sample[1] - 1) < _STEADY
 
 
+def targets() -> list[str]:
+    """The targets whose code this host executes."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    return [target for target in TARGETS if NEEDED.get(target, "avx512vl") in flags]
+
+
 def measured(only: re.Pattern[str]) -> Iterator[dict[str, Any]]:
     """The loops of the rows whose names match, each code at each address once."""
     seen: set[tuple[str, int, str]] = set()
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
         for number, (compiler, level, target) in enumerate(
-            (c, o, t) for c in COMPILERS for o in LEVELS for t in TARGETS
+            (c, o, t) for c in COMPILERS for o in LEVELS for t in targets()
         ):
             made = Path(name) / f"rows{number}.so"
             flags = (f"-{level}", *TARGETS[target], "-w", "-shared", "-fPIC")
@@ -268,7 +279,9 @@ def compare(file: Path, core: str, *, aside: bool, worst: int) -> None:
     for line in file.read_text().splitlines():
         loop = json.loads(line)
         if is_aside(loop["row"]) == aside:
-            distinct.setdefault((loop["hex"], loop["row"]), loop)
+            own = distinct.setdefault((loop["hex"], loop["row"]), loop)
+            if own["address"] == loop["address"]:
+                own["cycles"] = min(own["cycles"], loop["cycles"])
     answers = [(predicted(loop, table), loop) for loop in distinct.values()]
     if not answers:
         print("no such loops")
