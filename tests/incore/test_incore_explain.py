@@ -242,7 +242,7 @@ RULED = (
         "ZEN3",
         "one result",
         "c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d7c4c179fec7c4c10959d748ffc975ab",
-        2.48,
+        2.08,
     ),  # a chain of vpaddd beside vmulpd
     (
         "ZEN4",

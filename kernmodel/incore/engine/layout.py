@@ -94,7 +94,7 @@ class Core(NamedTuple):
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
-            reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all;
+            reads, 0 for a path of its own; one_store: whether these together start one µop in a cycle, the oldest;
             loaded_third: whether a loaded vector needs the path also in the cycle in which it is there;
             straight_stores: whether a stored vector needs no path in the cycle in which it is there;
             straight_cycles: for how many cycles from then on a third vector that was executed for needs none.

@@ -179,7 +179,7 @@ class PortSchedulers:
             retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors
             that take two, None for none.
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
-            store_takes_paths: whether what starts on one of the latter takes the paths of all of them;
+            one_store: whether all of the latter together start one µop in a cycle, the oldest;
             loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load;
             straight_stores: whether a stored vector needs no path when it comes straight from what computes it;
             straight_cycles: for how many cycles, the first being that in which it is there, a third vector does.
@@ -205,7 +205,7 @@ class PortSchedulers:
     register_release: int = 0
     two_registers_bytes: int | None = None
     third_paths: tuple[tuple[str, ...], ...] = ()
-    store_takes_paths: bool = False
+    one_store: bool = False
     loaded_third_waits: bool = False
     straight_stores: bool = False
     straight_cycles: int = 1

@@ -293,7 +293,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
         "borrowed": _borrowed(by_port, pipeline.ports),
-        "one_store": int(by_port.store_takes_paths),
+        "one_store": int(by_port.one_store),
         "loaded_third": int(by_port.loaded_third_waits),
         "straight_stores": int(by_port.straight_stores),
         "straight_cycles": by_port.straight_cycles,
@@ -400,7 +400,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         register_release=figures.register_release,
         two_registers_bytes=parameters.loads.halved_bytes,  # registers are as wide as what moves at once
         third_paths=figures.paths.third_paths,
-        store_takes_paths=figures.paths.store_takes_paths,
+        one_store=figures.paths.one_store,
         loaded_third_waits=figures.paths.loaded_third_waits,
         straight_stores=figures.paths.straight_stores,
         straight_cycles=figures.paths.straight_cycles,

@@ -186,6 +186,7 @@ class Pipeline:
         self.result_wait = _ResultWait()
         self.read_once = self.read_twice = 0
         self.lenders = self.lending if self.core.one_store else set()
+        self.lender_started = -1
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         slow = [m for m in slow if not _starts_anywhere(m, self.core.addressing)]
         slow = [] if self.core.bank_bytes or self.core.lines_in_turn else slow
@@ -416,7 +417,7 @@ class Pipeline:
         lender = self.core.borrowed[port] - 1
         if lender < 0 or self._comes_straight(x, self.core.straight_cycles):
             return True
-        if self.path_used[lender] > self.now or self.back[lender] > self.now or self._gives_way(x):
+        if self.path_used[lender] > self.now or self.back[lender] > self.now:
             return False
         self.back[lender] = self.now + max(microop.data, 1)
         return True
@@ -431,21 +432,16 @@ class Pipeline:
         """Whether a stored vector comes straight from what computes it."""
         return bool(self.core.straight_stores and microop.third and self._comes_straight(x, 1))
 
-    def _gives_way(self, x: _InFlight) -> bool:
-        """Whether something older waits for the paths of all, and none of them is lent in this cycle."""
-        if any(self.back[lender] > self.now for lender in self.lenders):
-            return False
-        return any(y.port in self.lenders and y.id < x.id for y in self.ready)
-
-    def _take_paths(self, port: int) -> bool:
-        """Take the paths of all lending ports, where what starts on one takes them; False while one is busy."""
+    def _is_next_lender(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
+        """Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle: the
+        oldest, or one that comes straight."""
         if port not in self.lenders:
             return True
-        if any(self.back[lender] > self.now for lender in self.lenders):
+        if self.lender_started == self.now:
             return False
-        for lender in self.lenders:
-            self.back[lender] = self.now + 1
-        return True
+        if self._is_straight_store(x, microop):
+            return True
+        return not any(y.port in self.lenders and y.id < x.id for y in self.ready)
 
     def _reads_banks(self, x: _InFlight) -> bool:
         """Read the banks of the cache that a load needs; False where two loads of this cycle read one of them."""
@@ -484,10 +480,12 @@ class Pipeline:
 
     def _start_on(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
         """Start a µop whose port is free, if the operand paths that it needs are."""
-        if not self._has_path(x, microop, port):
+        if not self._is_next_lender(x, microop, port) or not self._has_path(x, microop, port):
             return False
-        if (microop.third and not self._borrow(x, microop, port)) or not self._take_paths(port):
+        if microop.third and not self._borrow(x, microop, port):
             return False
+        if port in self.lenders:
+            self.lender_started = self.now
         if port in self.lending and not self._is_straight_store(x, microop):
             self.path_used[port] = self.now + max(microop.data, 1)
         self._dispatch(x, microop)

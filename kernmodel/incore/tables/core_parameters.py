@@ -572,7 +572,7 @@ class VectorPathParameters:
 
     Attributes:
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
-            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
+            path of the second one; one_store: of the latter one starts a µop in a cycle, the oldest;
             loaded_third_waits: a third vector that is loaded never comes straight;
             straight_stores: a stored vector that does needs no path;
             straight_cycles: from when a third vector is there, it comes straight for so many cycles.
@@ -581,7 +581,7 @@ class VectorPathParameters:
     """
 
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
-    store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
+    one_store: Annotated[bool, Figure("one stored vector per cycle", _FLAG)] = False
     loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
     straight_stores: Annotated[bool, Figure("computed stored vectors come straight", _FLAG)] = False
     straight_cycles: Annotated[int, Figure("cycles in which third vectors come straight", Integer(1, 8))] = 1

@@ -169,7 +169,8 @@ typedef struct {
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
     uint32_t lending, shared; /* ports that lend their operand path; these, and others that something may keep busy */
     int64_t path_used[PORTS]; /* cycle from which such a port uses it no more itself */
-    uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
+    uint32_t lenders; /* ports that lend their paths, where one of them starts a µop in a cycle */
+    int64_t lender_started; /* the latest cycle in which one did */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int64_t fetched_lines, oldest_lines, oldest_until; /* lines of code of the passes before the one that is fetched, and
@@ -561,19 +562,6 @@ static int comes_straight(const Sim *s, const Instance *x, const Op *m, int32_t 
     return 0;
 }
 
-/* Whether something older waits for the paths of all, and none of them is lent in this cycle. */
-static int gives_way(const Sim *s, const Instance *x)
-{
-    int older = 0;
-    for (uint32_t rest = s->lenders; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        if (s->back[port] > s->now)
-            return 0;
-        older |= s->waiting >> port & 1 && instance(s, s->ready[port][s->first_ready[port]])->id < x->id;
-    }
-    return older;
-}
-
 /* Take the operand path over which the third vector comes, that of another port; 0 while it is busy. */
 static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
@@ -581,8 +569,6 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
     if (lender < 0 || comes_straight(s, x, m, s->core->straight_cycles))
         return 1;
     if (s->path_used[lender] > s->now || s->back[lender] > s->now)
-        return 0;
-    if (gives_way(s, x))
         return 0;
     s->back[lender] = s->now + (m->data ? m->data : 1);
     return 1;
@@ -600,24 +586,31 @@ static int has_path(const Sim *s, const Instance *x, const Op *m, int32_t port)
     return s->brings[port] != s->now && (s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m)));
 }
 
-/* Take the paths of all ports that lend theirs, where what starts on one takes them; 0 while one is busy. */
-static int take_paths(Sim *s, int32_t port)
+/* Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle: the oldest, or
+   one that comes straight. */
+static int is_next_lender(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     if (!(s->lenders >> port & 1))
         return 1;
-    for (uint32_t rest = s->lenders; rest; rest &= rest - 1)
-        if (s->back[__builtin_ctz(rest)] > s->now)
+    if (s->lender_started == s->now)
+        return 0;
+    if (is_straight_store(s, x, m))
+        return 1;
+    for (uint32_t rest = s->lenders & s->waiting; rest; rest &= rest - 1) {
+        const int32_t other = __builtin_ctz(rest);
+        if (s->ready[other][s->first_ready[other]] < x->id)
             return 0;
-    for (uint32_t rest = s->lenders; rest; rest &= rest - 1)
-        s->back[__builtin_ctz(rest)] = s->now + 1;
+    }
     return 1;
 }
 
 /* Take all operand paths that a µop needs; 0 where one is not there. */
 static int takes_paths(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
-    if (!has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)) || !take_paths(s, port))
+    if (!is_next_lender(s, x, m, port) || !has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)))
         return 0;
+    if (s->lenders >> port & 1)
+        s->lender_started = s->now;
     if (s->lending >> port & 1 && !is_straight_store(s, x, m))
         s->path_used[port] = s->now + (m->data ? m->data : 1);
     return 1;
@@ -1988,6 +1981,7 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t port = 0; port < PORTS; port++)
         s->lending |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
     s->lenders = c->one_store ? s->lending : 0;
+    s->lender_started = -1;
     s->shared = s->lending;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
