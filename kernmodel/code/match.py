@@ -513,6 +513,12 @@ class _Balance:
         """How far it is off."""
         return self.allowed.misses(self.found)
 
+    @property
+    def off(self) -> float:
+        """The same as a part of the bound that is missed: what every number of iterations does too little of is no
+        reason to take the one that may do the most."""
+        return self.misses / max(1, self.allowed.least if self.found < self.allowed.least else self.allowed.most)
+
     def __str__(self) -> str:
         iterations = count(self.iterations, "iteration")
         return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {iterations} of the source"
@@ -527,8 +533,8 @@ def _balanced_block(
     """
 
     def off(block: Block) -> float:
-        """How far the pass is outside of what the block may move and compute, as parts of the most it may."""
-        return sum(item.misses / max(1, item.allowed.most) for item in _balances(body, moving, source, block))
+        """How far the pass is outside of what the block may move and compute, as parts of that."""
+        return sum(item.off for item in _balances(body, moving, source, block))
 
     low, high = floating_work(body, half=True), floating_work(body)
 
@@ -572,7 +578,7 @@ def _roughly_off(body: tuple[Instruction, ...], moving: _Moving, source: _Source
     for written, moved in ((False, moving.loaded), (True, moving.stored)):
         most = most_moved(source.expected, block, written=written)
         total += sum(max(0, size / max(1, most.get(s // block.steps, 0)) - 1) for s, size in moved.items())
-    return total + sum(item.misses / max(1, item.allowed.most) for item in _work_balance(body, source, block))
+    return total + sum(item.off for item in _work_balance(body, source, block))
 
 
 def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> Iterator[_Balance]:

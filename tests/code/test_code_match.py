@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+import kernmodel as km
 from kernmodel.code.balance import ExpectedWork
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.describe import floating_work
@@ -597,3 +598,16 @@ def test_an_outer_loop_jammed_into_the_pass_counts_every_body() -> None:
     for listing, iterations in zip((jammed, apart), per_pass, strict=True):
         loop = choose_loop(listing, Expectation(accesses, work=work, trip_count=4000))
         assert floating_work(loop.instructions)["mul"] == iterations
+
+
+@pytest.mark.needs("gcc")
+def test_work_that_every_number_of_iterations_has_too_little_of_takes_no_jam() -> None:
+    """A compiler that computes `p[i-1]*a+b` once for both statements does less than any block of iterations must: the
+    block that may do most, 16 iterations of the other loop, was taken, and the chain of 32 cycles counted as 3."""
+    source = (
+        "void f(int T, int N, double a, double b, double *restrict u, double *restrict p, double *restrict q) {"
+        " for (int t = 0; t < T; t++) for (int i = 1; i < N - 1; i++) {"
+        " p[i] = p[i-1]*a + b; q[i] = q[i] + (p[i-1]*a + b)*u[i]; } }"
+    )
+    answer = km.ecm(source, machine="zen3", T=100, N=1000).answer
+    assert answer.prediction.t_ol >= 32  # cycles of a line of eight iterations, four each

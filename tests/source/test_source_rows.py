@@ -83,3 +83,19 @@ def test_other_bounds_from_memory_are_refused() -> None:
         parse_kernel(text, "x.c", {})
     with pytest.raises(SourceError):
         parse_kernel(spmv(SPMV.replace("row[i];", "row[i] * col[i];")), "x.c", {})
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "i = 1 + j % 2; i < n - 1; i += 2",
+        "i = 1 + ((i0 + j) & 1); i < n; i += 2",
+        "i = j / 2; i < n; i++",
+        "i = 0; i < j % 5 + 3; i++",
+    ],
+)
+def test_bounds_by_remainders_and_quotients_are_no_rows(loop: str) -> None:
+    """They were taken for rows of compressed storage: `--row-length` was asked for, and 1 gave half the iterations."""
+    text = f"void f(int n, int i0, double *a) {{ for (int j = 0; j < n; j++) for (int {loop}) a[i] += 1.0; }}"
+    with pytest.raises(UnsupportedKernelError, match="no integer formula of sizes and loop variables"):
+        parse_kernel(text, "x.c", {})

@@ -84,6 +84,10 @@ class NotReadError(ValueError):
     """An operand that is none."""
 
 
+_NUMERAL = r"(?:0[xX][0-9a-fA-F]+|\d+)"
+_TERMS = re.compile(rf"#\s*\(\s*([+-]?\s*{_NUMERAL}(?:\s*[+-]\s*{_NUMERAL})*)\s*\)")
+
+
 @lru_cache(maxsize=20_000)
 def parse(text: str) -> Statement:
     """The instruction that a statement (no label, no comment) is.
@@ -91,7 +95,7 @@ def parse(text: str) -> Statement:
     Raises:
         NotReadError: what is wrong with it.
     """
-    mnemonic, _, rest = text.strip().partition(" ")
+    mnemonic, _, rest = _TERMS.sub(_sum, text.strip()).partition(" ")
     mnemonic, arrangement = mnemonic.lower(), ""
     if (apple := _APPLE.fullmatch(mnemonic)) and mnemonic[:2] != "b.":
         mnemonic, arrangement = apple[1], apple[2]
@@ -108,6 +112,18 @@ def parse(text: str) -> Statement:
     from kernmodel.isa.aarch64.aliases import preferred
 
     return preferred(Statement(mnemonic, tuple(parts)))
+
+
+def unread(text: str) -> Statement:
+    """What a disassembler prints and `parse` does not read: an instruction without a row, which its operands name."""
+    mnemonic, _, rest = text.lower().partition(" ")
+    return Statement(mnemonic, (Part(rest),) if rest else ())
+
+
+def _sum(terms: re.Match[str]) -> str:
+    """The number that a sum in parentheses is: gcc writes `ror #(32 - 5)`."""
+    signed = re.findall(r"([+-]?)\s*(0x[0-9a-f]+|\d+)", terms[1].lower())
+    return f"#{sum(_int(sign + digits) for sign, digits in signed)}"
 
 
 def _is_condition(text: str) -> bool:
@@ -164,8 +180,8 @@ def _word(mnemonic: str, text: str, lower: str, position: int, count: int) -> Pa
     if _is_condition(lower) and position == count - 1 and position:
         condition = _CONDITION_ALIASES.get(lower, lower)
         return Part("cond", symbol=condition)
-    if (times := re.fullmatch(r"mul\s*#?(\d+)", lower)) is not None:
-        return Part("mul#n", number=int(times[1]))
+    if (times := re.fullmatch(r"mul\s*#?(0x[0-9a-f]+|\d+)", lower)) is not None:
+        return Part("mul#n", number=_int(times[1]))
     if (low := _LOW_PART.fullmatch(text)) is not None:
         return Part("#imm", number=0, symbol=low[2])
     if _PATTERNS.fullmatch(lower) and mnemonic[:3] in ("ptr", "cnt", "inc", "dec", "sqi", "sqd", "uqi", "uqd"):

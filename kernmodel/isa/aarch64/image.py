@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import AssemblyError, ToolError
-from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement, parse
+from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement, parse, unread
 from kernmodel.isa.aarch64.instructions import LENGTH, WANTS_LENGTH, Context, LengthNotKnownError, instruction_of
 from kernmodel.isa.elf import Relocation, Symbol, damage_reported
 from kernmodel.isa.elf_code import ElfCode, laid_out, read_code
@@ -49,11 +49,7 @@ def _disassembler() -> capstone.Cs:
 def decode(code: bytes, address: int, context: Context) -> Iterator[Instruction]:
     """The instructions of machine code; words that are none are passed over."""
     for place, text in _disassembled(code, address):
-        try:
-            statement = parse(text)
-        except NotReadError:
-            continue
-        yield _instruction(statement, text, place, context, _absolute)
+        yield _instruction(_read(text), text, place, context, _absolute)
 
 
 def _instruction(
@@ -63,6 +59,14 @@ def _instruction(
         return instruction_of(statement, text, 0, place, context, target)
     except LengthNotKnownError as error:
         raise AssemblyError(f"{text!r} at address {place:#x} {error}", todo=WANTS_LENGTH) from None
+
+
+def _read(text: str) -> Statement:
+    """The statement that the disassembler prints; where it is not read, one that has no row and so is warned of."""
+    try:
+        return parse(text)
+    except NotReadError:
+        return unread(text)
 
 
 def text_of(code: bytes) -> str:
@@ -94,10 +98,7 @@ class CodeImage(ElfCode):
         code = section.data[first - section.address : end - section.address]
         for place, text in _disassembled(code, first):
             field = fields.get(place - section.address)
-            try:
-                statement = parse(text)
-            except NotReadError:
-                continue
+            statement = _read(text)
             statement = statement if field is None else _with_symbol(statement, field.symbol)
             target = None if field is None else self._target(field)
 

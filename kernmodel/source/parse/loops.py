@@ -60,7 +60,8 @@ def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> Fo
     if getattr(test.left, "name", None) != name:
         return None
     begin, end = scope.index(start_node), scope.index(test.right)
-    moving = {symbol: entry for symbol in begin.free_symbols | end.free_symbols if (entry := scope.moved_entry(symbol))}
+    entries = ((symbol, scope.moved_entry(symbol)) for symbol in begin.free_symbols | end.free_symbols)
+    moving = {symbol: entry for symbol, entry in entries if entry is not None and entry.array}  # no quotients
     if not moving:
         return None
     inside = [symbol for symbol in begin.free_symbols if symbol in moving]

@@ -15,7 +15,7 @@ from kernmodel.code.listing import decode_bytes, read_file, read_listing
 from kernmodel.code.loops import control_flow
 from kernmodel.code.strides import analyse
 from kernmodel.errors import AssemblyError
-from kernmodel.isa.aarch64.grammar import parse
+from kernmodel.isa.aarch64.grammar import parse, unread
 from kernmodel.isa.model import Instruction
 
 CROSS = shutil.which("aarch64-linux-gnu-as")
@@ -252,3 +252,23 @@ def test_objects_and_text_say_the_same(tmp_path: Path) -> None:
     assert dict(decoded.labels)["f"] == 0
     code = bytes.fromhex("00682260")  # of what capstone does not know, nothing is made up
     assert all(found.mnemonic for found in decode_bytes(code, isa_name="aarch64").instructions)
+
+
+def test_a_sum_in_parentheses_is_a_number() -> None:
+    """gcc writes rotations so: `(x << 5 | x >> 27) ^ k`."""
+    assert parse("eor w0, w2, w0, ror #(32 - 5)") == parse("eor w0, w2, w0, ror #27")
+    assert parse("add x0, x1, #( 0x10 + 4 )") == parse("add x0, x1, #20")
+
+
+def test_multipliers_are_read_as_the_disassembler_prints_them() -> None:
+    """It prints them in base 16 from 10 on; such instructions were left out without a word."""
+    code = bytes.fromhex("e0e33f04") + bytes.fromhex("e0e33904")  # incb x0, all, mul #16 and #10
+    assert [item.text for item in decode_bytes(code, isa_name=SVE).instructions] == [
+        "incb x0, all, mul #0x10",
+        "incb x0, all, mul #0xa",
+    ]
+
+
+def test_what_the_disassembler_prints_and_nothing_reads_stays_an_instruction() -> None:
+    statement = unread("frob x0, {@}")
+    assert (statement.mnemonic, [part.kind for part in statement.parts]) == ("frob", ["x0, {@}"])
