@@ -16,7 +16,7 @@ ALL_FLAGS = "SZCO"
 
 _UPDATES = re.compile(
     r"movk|bfi|bfxil|bfc|bfm|fml[as]l?2?|fnml[as]|f?n?m(?:ad|sb)|ml[as]|[su]ml[as]l[tb]?2?|sqdml[as]l[tb]?2?|sqrdml[as]h"
-    r"|[su]abal?2?|[su]adalp|[su]rsra|[su]sra|sli|sri|bsl|bi[ft]|tbx|(?:su|us|[su])dot|f?cmla|bfdot|bfml?al[bt]|bfmmla|fmmla"
+    r"|[su]abal?2?|[su]adalp|[su]rsra|[su]sra|sli|sri|bsl|bi[ft]|tbx|(?:su|us|[su])dot|f?cmla|bfdot|bfml?al[bt]|(?:bf|f|us|[su])mmla"
     r"|(?:[su]q)?xtun2|(?:[su]q)?xtn2|fcvtx?n2|bfcvtn2|(?:sq|uq)?r?shru?n2|r?(?:add|sub)hn2|aes[ed]|sha\d+\w*"
     r"|(?:[su]q)?(?:inc|dec)[bhwdp]|insr|fmlal[bt]|fmlsl[bt]"
 )

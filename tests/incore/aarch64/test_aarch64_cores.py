@@ -150,6 +150,47 @@ def test_no_row_has_ports_for_no_time(name: str) -> None:
     assert km.analyse_loop(".L: fsub h1, h2, h3\nb.ne .L", uarch="V2").answer.incore.throughput > 0
 
 
+DOT = """
+.L: ldp q0, q1, [x0], #32
+    ldp q2, q3, [x0], #32
+    ldp q4, q5, [x1], #32
+    ldp q6, q7, [x1], #32
+    {0} v16.4s, v0.16b, v4.16b
+    {0} v17.4s, v1.16b, v5.16b
+    {0} v18.4s, v2.16b, v6.16b
+    {0} v19.4s, v3.16b, v7.16b
+    subs x9, x9, #1
+    b.ne .L
+"""
+
+
+@pytest.mark.parametrize("mnemonic", ["sdot", "udot", "usdot", "smmla"])
+def test_accumulators_of_their_own_do_not_wait_for_each_other(mnemonic: str) -> None:
+    """WINIC read the throughput on one accumulator: 3 cycles, the latency."""
+    found = km.analyse_loop(DOT.format(mnemonic), uarch="V2").answer.incore
+    assert 2.6 < found.throughput < 3.7
+    assert found.lcd is not None and found.lcd.cycles == 3
+
+
+def test_a_latency_that_was_read_to_be_one_at_least_is_the_models() -> None:
+    """No chain leads from a kind of register back to itself through a conversion: WINIC's 1 is the least of a range."""
+    assert chain("fcvt d0, s0\nfadd d0, d0, d1\nfcvt s0, d0", "V2") == 3 + 2 + 3
+    table = InstructionTable.open(load_parameters("V2"))
+    for form, cycles in {
+        "usubl v.4s,v.4h,v.4h": 2,
+        "usubl2 v.4s,v.8h,v.8h": 2,
+        "xtn v.8b,v.8h": 2,
+        "cmpeq p.d,p/z,z.d,z.d": 4,
+        "saddw v.2d,v.2d,v.2s": 2,
+    }.items():
+        row = table.row(form)
+        assert row is not None and (row.default_latency, dict(row.latencies)) == (cycles, {}), form
+    # the addend was read alone, whatever the factors take
+    for form in ("smsubl x,w,w,x", "umull x,w,w", "smull x,w,w"):
+        row = table.row(form)
+        assert row is not None and (row.default_latency, row.latencies[("3", "0")]) == (2, 1), form
+
+
 # ---- with the facts at hand
 
 

@@ -45,6 +45,9 @@ def test_2_accumulators_are_forwarded_to_accumulators_only() -> None:
     assert chain("fmla v0.2d, v1.2d, v2.2d", "V2") == 2.0
     assert chain("fmla v0.2d, v0.2d, v2.2d", "V2") == 4.0
     assert chain("madd x1, x2, x3, x1", "M1") == 1.0
+    for mnemonic in ("smmla", "ummla", "usmmla"):
+        (product,) = read(f"{mnemonic} v0.4s, v1.16b, v2.16b")
+        assert product.operands[0].read and product.operands[0].written
     assert chain("madd x1, x1, x3, x2", "M1") == 3.0
     assert chain("fmla v0.2d, v1.2d, v2.2d", "A64FX") == 9.0
 

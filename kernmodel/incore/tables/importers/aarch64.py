@@ -1,4 +1,5 @@
-"""Instruction tables of AArch64 cores: readings before published data before LLVM's model, one source for each row.
+"""Instruction tables of AArch64 cores: readings before published data before LLVM's model, one source for each row;
+where a reading is of a part of the row alone, the source names what the other parts are of.
 
 The inputs are comma-separated files: `tables/<model>.csv.gz` of LLVM's scheduling models as llvm-mca shows them,
 and in `sources/` OSACA's data, WINIC's readings on Neoverse V2 and the tables of the A64FX manual. `aarch64.yml` says
@@ -32,17 +33,21 @@ _SOURCES = {
     "r": "{model}: as source p; one uop more for a register offset: LLVM 19.1.7, GCC 14 (thunderx2t99_addrcost_table)",
     "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
+    "wl": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports, and latencies read only to be at least 1: LLVM 19.1.7",
     "d": "D. Johnson, readings on Apple M1 (Firestorm), github.com/dougallj/applecpu; upper bounds among them",
     "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
     "y": "as mov z,p/m,z, which a movprfx that is not fused computes (DDI 0487)",
     "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
 }
-_CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)")
+_CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)(-?)")
+"""Source, `b` or `i` of an address, destination, cycles, and whether these are only the least of a range, `1-3`."""
 _USE = re.compile(r"([\d.]+)\*(.+)")
 _TOLD_BY_PORTS = 1.3
 """Readings up to this factor above the bound of the ports need no cell of their own."""
 _ISSUE = 0.25
 """Cycles: readings down to here can be the limit of the loop that was read, not of the instruction."""
+_ONE_CHAIN = 0.05
+"""A reading of throughput this near to the latency of the accumulator, as a share of it, is that latency."""
 _LIST = re.compile(r"\*(\d)\}")
 
 
@@ -351,9 +356,13 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
     found = {}
     for record in _records(path):
         row = rows.get(record["form"])
-        pairs = {(m[1], m[3]): float(m[4]) for m in _CHAIN.finditer(record["latencies"]) if not m[2]}
-        if row is None or not pairs or not record["latency"]:
+        if row is None or not record["latency"]:
             continue
+        read = {(m[1], m[3]): float(m[4]) for m in _CHAIN.finditer(record["latencies"]) if not m[2]}
+        if not read:
+            continue
+        pairs = read | _unread(record["latencies"], read, row)
+        mended = pairs != read
         mnemonic, _, kinds = row.form.partition(" ")
         if role(mnemonic).reads_first and ",p/m," in kinds and ("0", "0") not in pairs and ("1", "0") in pairs:
             # no chain leads from a vector to a predicate: what was read there is the accumulator's
@@ -361,12 +370,34 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
         default = max(pairs.values())
         measured = float(record["rthroughput"] or 0)
         bound = max((use.cycles / len(use.ports) for use in row.ports), default=0.0)
+        told = measured <= _TOLD_BY_PORTS * max(bound, _ISSUE) or _is_one_chain(measured, pairs)
         found[row.form] = replace(
             row,
             ports=tuple(_as_read(row.ports, measured / bound if bound and measured else 1.0)),  # 0: it was not read
             default_latency=default,
             latencies={pair: cycles for pair, cycles in pairs.items() if cycles != default},
-            throughput=measured if measured > _TOLD_BY_PORTS * max(bound, _ISSUE) else None,
-            source=_source("w", recipe),
+            throughput=None if told else measured,
+            source=_source("wl" if mended else "w", recipe),
         )
     return found
+
+
+def _unread(text: str, read: Mapping[tuple[str, str], float], row: InstructionData) -> dict[tuple[str, str], float]:
+    """The latencies of the model that stand for what WINIC could not read, by operand.
+
+    An operand that is of another kind than the result is no chain of the instruction alone; it was read together with
+    one that leads back, whose share is not known: `1>0:1-3`. That it takes a cycle at least tells nothing, and the
+    model's latency is taken if it is longer. Of `smull`, which is `smaddl` without an addend, only the addend was
+    read.
+    """
+    pairs = {(m[1], m[3]) for m in _CHAIN.finditer(text) if m[5] and float(m[4]) == 1}
+    if all(int(source) > row.form.count(",") for source, _ in read):
+        pairs |= {("1", "0")}
+    known = {pair: row.latencies.get(pair, row.default_latency) for pair in pairs}
+    return {pair: cycles for pair, cycles in known.items() if cycles > read.get(pair, 0)}
+
+
+def _is_one_chain(throughput: float, pairs: Mapping[tuple[str, str], float]) -> bool:
+    """Whether what was read as throughput is the latency of the result that each instruction took from the last."""
+    latency = pairs.get(("0", "0"))
+    return latency is not None and abs(throughput - latency) <= _ONE_CHAIN * latency
