@@ -227,7 +227,7 @@ def _of_memory(statement: Statement, uses: list[PortUse], recipe: Recipe) -> lis
     advanced = address is not None and address.written_back
     found = list(uses)
     if recipe.index_twice and advanced:
-        found = [_once_less(use) if _is_integer(use) else use for use in found]
+        found = [PortUse(use.ports, 1.0) if _is_integer(use) else use for use in found]
     if recipe.store_data and _ACCESS.fullmatch(statement.mnemonic):
         return _of_thunderx(statement, recipe, advanced=advanced)
     return [use for use in found if use.cycles]
@@ -235,10 +235,6 @@ def _of_memory(statement: Statement, uses: list[PortUse], recipe: Recipe) -> lis
 
 def _is_integer(use: PortUse) -> bool:
     return use.cycles > 1 and use.ports[0].startswith("INT")
-
-
-def _once_less(use: PortUse) -> PortUse:
-    return PortUse(use.ports, use.cycles - 1)
 
 
 _ACCESS = re.compile(r"(?:ld|st)(?:n?p|u?r)(?:s?[bhw]|sw)?")
