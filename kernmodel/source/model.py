@@ -153,6 +153,8 @@ class Access:
         after_inner: of an access between loops (depth < number of loops), whether it stands after the inner loop.
         share: how often it is executed in an iteration, on average over its `count`: less than 1 under a condition.
         guard: the part of `share` that is due to conditions of sizes and loop variables, which hold in whole ranges.
+        element_bytes: bytes of what is read or written where that is a member of a structure, 0: an element of the
+            array.
     """
 
     array: str
@@ -168,6 +170,7 @@ class Access:
     after_inner: bool = False
     share: float = 1.0
     guard: Guard = ALWAYS
+    element_bytes: int = 0
 
     @property
     def executed(self) -> float:

@@ -185,3 +185,15 @@ def test_arrays_behind_two_pointers_in_rows_of_counted_length() -> None:
         ("s->atoms->r", "write", "48*c + 3*i"),
     ]
     assert nest.operations.flops_per_iteration == 2
+
+
+@pytest.mark.parametrize("cache", ["lc", "sim"])
+def test_members_of_different_sizes_move_their_own_bytes(cache: str) -> None:
+    """Each counted as the part that all of them consist of: 4 B an iteration for 25."""
+    source = (
+        "struct s { double x, y; float m; char t; };"
+        " void f(int n, struct s *restrict p) { for (int i = 0; i < n; i++) p[i].x += p[i].y * p[i].t; }"
+    )
+    traffic = km.ecm(source, machine="clx", cache=cache, n=1000).answer.traffic
+    moved = traffic.register_loads_bytes, traffic.register_stores_bytes
+    assert [one / traffic.iterations_per_unit for one in moved] == pytest.approx([17, 8])

@@ -76,6 +76,7 @@ class Reference:
     after_inner: bool
     share: float = 1.0
     guard: Guard = ALWAYS
+    element_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -905,6 +906,7 @@ class Body:
             self._after_inner,
             self.share,
             self._guard(self.guards),
+            node.element.size_bytes if isinstance(node, MemberRef) else 0,
         )
 
     def _outside(self, index: Formula) -> Formula:

@@ -594,7 +594,7 @@ def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
     """References that repeat literally become one access with their count."""
     groups: dict[tuple[object, ...], list[Access]] = {}
     for item in accesses:
-        key = (item.array, item.kind, item.index, item.depth, item.after_inner, item.guard)
+        key = (item.array, item.kind, item.index, item.depth, item.after_inner, item.guard, item.element_bytes)
         groups.setdefault(key, []).append(item)
     return tuple(
         replace(group[0], count=len(group), share=sum(item.share for item in group) / len(group))

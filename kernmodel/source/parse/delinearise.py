@@ -176,6 +176,7 @@ def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Lo
         after_inner=reference.after_inner,
         share=reference.share,
         guard=reference.guard,
+        element_bytes=reference.element_bytes,
     )
 
 

@@ -68,7 +68,7 @@ def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[Expe
     return tuple(
         ExpectedAccess(
             access.array,
-            nest.arrays[access.array].element.size_bytes,
+            access.element_bytes or nest.arrays[access.array].element.size_bytes,
             stride,
             access.kind == "write",
             offset_bytes=first_offset(nest, sizes, access),

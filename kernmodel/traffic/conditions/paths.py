@@ -187,11 +187,14 @@ def register_traffic(nest: SizedNest) -> Registers:
     for stream in nest.streams:
         runs = nest.runs(stream.held_from)
         counts = {False: Fraction(0), True: Fraction(0)}
-        for reference in stream.references:
-            counts[reference.access.kind == "write"] += Fraction(reference.access.executed)
+        sizes = {False: Fraction(0), True: Fraction(0)}
+        for access in (reference.access for reference in stream.references):
+            executed = Fraction(access.executed)
+            counts[access.kind == "write"] += executed
+            sizes[access.kind == "write"] += executed * (access.element_bytes or stream.element_bytes)
         for written, count in counts.items():
             accesses[written].append(runs.times(fixed(count)))
-            moved[written].append(runs.times(fixed(stream.element_bytes * count)))
+            moved[written].append(runs.times(fixed(sizes[written])))
     return Registers(*(sum(rates, start=NEVER) for each in (accesses, moved) for rates in each.values()))
 
 
