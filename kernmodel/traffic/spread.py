@@ -117,8 +117,8 @@ def _left(found: Traffic, taken: Traffic) -> Iterator[Difference]:
 def _reaching(
     path: PathTraffic, others: Sequence[PathTraffic], intervals: Mapping[Quantity, Interval | None]
 ) -> PathTraffic:
-    """A path with intervals that reach to other ones and hold those that are given."""
-    found = {}
+    """A path with intervals that reach to other ones and hold those that are given; None for a quantity without one."""
+    found: dict[Quantity, Interval | None] = {}
     for name in QUANTITIES:
         taken, known = getattr(path, name), intervals.get(name)
         parts = [] if known is None else [known]
@@ -127,5 +127,7 @@ def _reaching(
             parts += [Interval(low, high, _OVER, _TAKEN)] if low < high else []
         joined = union(parts)
         if joined is not None:
-            found[name] = replace(joined, low=min(joined.low, taken), high=max(joined.high, taken))
+            joined = replace(joined, low=min(joined.low, taken), high=max(joined.high, taken))
+        # every path says so of each quantity, and tables have a column for each
+        found[name] = joined
     return replace(path, intervals=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +18,15 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
+from kernmodel.source.nest.jammed import Jam
 from kernmodel.source.nest.tiling import tile
 from kernmodel.studies.blocking.answer import BlockingAnswer
 from kernmodel.studies.blocking.candidates import _best
 from kernmodel.studies.blocking.limits import Blocks, loop_extents
-from kernmodel.studies.blocking.modelling import Modeller
+from kernmodel.studies.blocking.modelling import Modelled, Modeller
 from kernmodel.studies.blocking.study import blocked_source, blocking
 from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.order import jam_of, order_notes
 from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.traffic.simulation.simulate import simulate
@@ -319,6 +322,30 @@ def test_one_core_blocks_its_part() -> None:
     )
     assert found == pytest.approx(symbolic, rel=0.02)
     assert symbolic == pytest.approx(1 + 42 / 40 + 2 / 16 * 42 / 40)
+
+
+def test_code_of_a_blocked_nest_is_looked_for_in_its_loops() -> None:
+    """A loop over blocks, of which code may execute several at once, is none of the nest as it stands."""
+    modeller = Modeller(KernelRequest("3d-7pt", "clx", {"L": 66, "M": 402, "N": 402}, cache="lc"), GCC)
+    plain = modeller.full({"j": 40}).answer
+
+    def along(variable: str, rows: int) -> Modelled:
+        """Blocks of rows, and code that executes two iterations of this loop at once."""
+        loop = replace(plain.loop, variable=None, along=variable, steps=8, iterations_per_pass=16.0)
+        return Modelled({"j": rows}, replace(plain, loop=loop))
+
+    found = [modeller.jam_of(along(*one)) for one in (("k", 40), ("j", 40), ("j", 1), ("j_block", 40))]
+    assert found == [Jam("k", 2), Jam("j", 2), None, None]
+    blocks = along("j_block", 40)
+    assert modeller.halo_share(blocks) == modeller.halo_share(Modelled(blocks.blocks, plain))
+    loop = blocks.answer.loop
+    assert jam_of(loop, modeller.nest, modeller.sizes) is None
+    assert [note.code for note in order_notes(loop, None)] == ["source-order"]
+    # as a compiler might have made it
+    modeller._codes["j",] = replace(modeller._code({"j": 40}), loop=loop)
+    simulated = modeller.simulated({"j": 40}).answer
+    assert simulated.loop.along == "j_block"
+    assert "source-order" in {note.code for note in modeller.full({"j": 40}).answer.traffic.notes}
 
 
 @pytest.mark.thorough

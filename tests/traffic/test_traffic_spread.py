@@ -12,10 +12,14 @@ import pytest
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.machine.load import load_machine
+from kernmodel.report.html.traffic import paths_chart
+from kernmodel.report.json.traffic import traffic_json
+from kernmodel.report.layout import Table
+from kernmodel.report.text.traffic import path_table
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import KernelRequest
 from kernmodel.studies.predict.traffic import TrafficMethod, predict_traffic_sweep, traffic_method
-from kernmodel.traffic.model import Traffic
+from kernmodel.traffic.model import QUANTITIES, Traffic
 from kernmodel.traffic.spread import SPREAD, spread_caches
 
 STREAMS, EXTENT = 12, 65536
@@ -73,7 +77,7 @@ def test_pages_at_random_places_let_nothing_meet_beyond_the_first_cache(tmp_path
     assert taken.path("L2L3").loads == pytest.approx(apart + written, rel=0.1)
     # the first cache finds its sets within a page
     assert taken.path("L1L2").loads == pytest.approx(found.path("L1L2").loads, rel=0.01)
-    assert SPREAD in taken.notes and not taken.path("L2L3").intervals
+    assert SPREAD in taken.notes and not any(taken.path("L2L3").intervals.values())
 
 
 @pytest.mark.parametrize("streams", [12, 40, 100])
@@ -100,6 +104,20 @@ def test_pages_that_are_not_known_give_an_interval(tmp_path: Path) -> None:
     # what layer conditions say of L2 holds again
     assert {one.path for one in taken.differences} == {"L1L2"}
     assert {one.path for one in found.differences} == {"L1L2", "L2L3"}
+
+
+@pytest.mark.parametrize("pages", [None, "4k"])
+def test_reports_have_quantities_without_an_interval_too(tmp_path: Path, pages: str | None) -> None:
+    _, taken = traffics(method_of(tmp_path / "sum.c", pages))
+    assert all(tuple(path.intervals) == QUANTITIES for path in taken.paths)
+    unsure = {path.path: [name for name in QUANTITIES if path.intervals[name]] for path in taken.paths}
+    assert unsure["L2L3"] == ([] if pages else ["loads"])
+    machine = load_machine("bdw")
+    for blocks in (path_table(taken, machine), paths_chart(taken, machine).table):
+        (table,) = (block for block in blocks if isinstance(block, Table))
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    found = {path["path"]: path for path in traffic_json(taken, machine)["paths"]}
+    assert {path: [name for name in QUANTITIES if f"{name}_interval" in found[path]] for path in found} == unsure
 
 
 def test_in_huge_pages_they_meet_but_in_a_cache_that_is_hashed(tmp_path: Path) -> None:

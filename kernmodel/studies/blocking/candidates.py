@@ -175,7 +175,7 @@ def _gains(before: Modelled, one: Modelled) -> bool:
 
 def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled) -> Candidate:
     """The answer's row of a modelled nest."""
-    machine, traffic, halo = one.answer.machine, one.answer.traffic, modeller.halo_share(one.answer)
+    machine, traffic, halo = one.answer.machine, one.answer.traffic, modeller.halo_share(one)
     answer, path = one.answer, machine.paths[-1]
     runs = answer.runs or contiguous_runs(answer.nest, modeller.sizes, machine.line_bytes)
     shortest = shortest_run(traffic, runs, path.outer)

@@ -19,7 +19,7 @@ from kernmodel.models.ecm import EcmPrediction, predict, refuse_unknown
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.jammed import Jam, in_order, jammed
 from kernmodel.source.nest.sizes import sizes_of
-from kernmodel.source.nest.tiling import whole_blocks
+from kernmodel.source.nest.tiling import tile, whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
 from kernmodel.studies.predict.division import CoreParts
 from kernmodel.studies.predict.order import jam_of
@@ -90,11 +90,18 @@ class Modeller:
         self._analyses: dict[Jam | None, Analysis] = {}
         self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
 
-    def jam_of(self, answer: EcmAnswer) -> Jam | None:
-        """How many iterations of an outer loop the code of an answer executes at once, as far as its traffic is that of
-        this order."""
-        jam = None if self._point.code.classic else jam_of(answer.loop, self.nest, self.sizes)
-        return jam if jam and jammed(self.nest, jam) else None
+    def jam_of(self, one: Modelled) -> Jam | None:
+        """How many iterations of an outer loop the code of a blocked nest executes at once, as far as its traffic is
+        that of this order."""
+        # its code has loops over blocks too, and not as many iterations of a blocked loop
+        nest = tile(self.nest, one.blocks) if one.blocks else self.nest
+        jam = None if self._point.code.classic else jam_of(one.answer.loop, nest, self.sizes)
+        return jam if jam and jammed(nest, jam) else None
+
+    @property
+    def jam(self) -> Jam | None:
+        """The same of the nest as it stands."""
+        return self.jam_of(Modelled({}, self.before))
 
     def _analysis(self, jam: Jam | None) -> Analysis:
         """The reuse of the nest in the order of code that executes so many iterations at once."""
@@ -148,7 +155,7 @@ class Modeller:
         whole = whole_blocks(nest, one.blocks)
         if whole is None:
             return None
-        known, jam = one.answer.traffic, self.jam_of(one.answer)
+        known, jam = one.answer.traffic, self.jam_of(one)
         ordered = in_order(whole, jam)
         found = simulate(
             ordered, one.answer.machine, self.sizes,
@@ -225,12 +232,12 @@ class Modeller:
             self.notes.append(Note("not-compiled", text))
             return None
 
-    def halo_share(self, answer: EcmAnswer) -> float:
+    def halo_share(self, one: Modelled) -> float:
         """Lines that the last cache misses only because of the borders of blocks, as a share of all that it misses.
 
         Without borders, the nest as it stands would miss what it misses with the same reuses in that cache.
         """
-        traffic, jam = answer.traffic, self.jam_of(answer)
+        traffic, jam = one.answer.traffic, self.jam_of(one)
         last, analysis = self.before.machine.levels[-1].name, self._analysis(jam)
         held = frozenset(
             (reuse.carried_by, reuse.array, reuse.access, reuse.source)

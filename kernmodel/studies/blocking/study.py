@@ -120,7 +120,7 @@ def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None
     symbolic = modeller.before
     allowed = band(symbolic.nest)
     chosen = _chosen(symbolic.nest, allowed, loops)
-    grain = grain_of(symbolic, modeller.jam_of(symbolic))
+    grain = grain_of(symbolic, modeller.jam)
     shapes = Shapes(_volumes(modeller), allowed.loops, modeller.extents, grain, modeller.used_sets)
     failing = failing_conditions(symbolic.traffic, allowed.loops)
     stands, best = ranked(modeller, shapes.of(failing, chosen), grain)
@@ -173,7 +173,7 @@ def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
 
     def of(loops: tuple[str, ...]) -> BlockVolumes:
         if loops not in known:
-            line, stores, jam = before.machine.line_bytes, before.traffic.stores, modeller.jam_of(before)
+            line, stores, jam = before.machine.line_bytes, before.traffic.stores, modeller.jam
             known[loops] = BlockVolumes(modeller.nest, loops, modeller.sizes, line, stores, jam)
         return known[loops]
 
@@ -220,7 +220,7 @@ def _sweep(modeller: Modeller, best: Candidate) -> tuple[tuple[int, EcmPredictio
 def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
     """About `POINTS` sizes up to the whole loop, evenly on a logarithmic scale, in whole lines of the inner loop."""
     whole, before = modeller.extents[loop], modeller.before
-    step = grain_of(before, modeller.jam_of(before)).least(loop)
+    step = grain_of(before, modeller.jam).least(loop)
     last = max(1, whole // step)
     counts = {round(last ** (number / (POINTS - 1))) for number in range(POINTS)}
     return tuple(min(number * step, whole) for number in sorted(counts))

@@ -14,6 +14,9 @@ from kernmodel.source.nest.sizes import trip_counts
 def jam_of(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) -> Jam | None:
     """How many iterations of which loop the code executes at once; None for one, or more than the loop has.
 
+    `nest` is the one whose code it is: code of a blocked nest may execute several blocks at once, for which the nest
+    as it stands has no loop, and no order of it that could be told (None).
+
     A pass that executes several iterations of the loop around the innermost one, with this unrolled entirely, has them
     at once, too: compilers jam loops before they unroll them.
     """
@@ -21,6 +24,8 @@ def jam_of(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) -> Jam 
     if along is None and loop.variable is not None and loop.variable in [each.variable for each in nest.loops[-2:-1]]:
         along, copies = loop.variable, float(loop.steps or 1)
     if along is None or copies <= 1 or copies != int(copies):
+        return None
+    if along not in [each.variable for each in nest.loops]:
         return None
     jam = Jam(along, int(copies))
     trips = dict(zip((each.variable for each in nest.loops), trip_counts(nest, sizes), strict=True))
