@@ -300,14 +300,8 @@ _LOADED_BEFORE = "c5fd100406c5fd101407c4e2fdb8d1c5fd1114074883c0204839c175e3"
         (_FUSED_AND_STORES, 6 * 1.97),
         (_ONE_AND_ONE, 12.0),
         (_PRODUCTS_AND_STORES, 6 * 1.0),
-        *(
-            pytest.param(
-                code,
-                measured,
-                marks=pytest.mark.xfail(reason="1.00 to 1.51 by the loop; not understood", strict=True),
-            )
-            for code, measured in ((_DAXPY, 1.51), (_LOADED_BEFORE, 1.53))
-        ),
+        (_DAXPY, 1.51),
+        (_LOADED_BEFORE, 1.53),
     ],
 )
 def test_a_stored_vector_of_zen3_waits_for_third_vectors(code: str, measured: float) -> None:

@@ -187,6 +187,7 @@ class Pipeline:
         self.read_once = self.read_twice = 0
         self.lenders = self.lending if self.core.one_store else set()
         self.lender_started = -1
+        self.load_fed = {u for u in range(self.core.microops) if self._is_load_fed(u)}
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         slow = [m for m in slow if not _starts_anywhere(m, self.core.addressing)]
         slow = [] if self.core.bank_bytes or self.core.lines_in_turn else slow
@@ -417,19 +418,44 @@ class Pipeline:
         lender = self.core.borrowed[port] - 1
         if lender < 0 or self._comes_straight(x, self.core.straight_cycles):
             return True
-        if self.path_used[lender] > self.now or self.back[lender] > self.now:
+        if self.path_used[lender] > self.now or self.back[lender] > self.now or self._gives_way(x):
             return False
         self.back[lender] = self.now + max(microop.data, 1)
         return True
 
+    def _is_load_fed(self, u: int) -> bool:
+        """Whether a µop brings what one stores that reads three vectors and waits for loads alone."""
+        microop, waits = self.microops[u], self._waits_of(u)
+        if not any(microop.ports >> port & 1 for port in self.lenders):
+            return False
+        if any(microop.ports >> port & 1 and port not in self.lenders for port in self.ports):
+            return False
+        sources = [w.microop for w in waits if w.third]
+        return any(
+            self.microops[one].third and waiting and all(self.microops[w.microop].load for w in waiting)
+            for one in sources
+            for waiting in (self._waits_of(one),)
+        )
+
+    def _gives_way(self, x: _InFlight) -> bool:
+        """Whether something older waits for the paths of all, and none of them is lent in this cycle."""
+        if any(self.back[lender] > self.now for lender in self.lenders):
+            return False
+        first = {y.port: y for y in reversed(self.ready) if y.port in self.lenders}.values()
+        return any(y.id < x.id and y.id % self.core.microops in self.load_fed for y in first)
+
     def _has_path(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
-        """Whether the path of a port is there for a µop: not lent, or not needed."""
+        """Whether the path of a port is there for a µop: not lent, or not needed; all of them, where it needs all."""
         if self.brings[port] == self.now:
+            return False
+        if x.id % self.core.microops in self.load_fed and any(self.back[lender] > self.now for lender in self.lenders):
             return False
         return self.back[port] <= self.now or (port in self.lending and self._is_straight_store(x, microop))
 
     def _is_straight_store(self, x: _InFlight, microop: MicroOp) -> bool:
         """Whether a stored vector comes straight from what computes it."""
+        if x.id % self.core.microops in self.load_fed:
+            return False
         return bool(self.core.straight_stores and microop.third and self._comes_straight(x, 1))
 
     def _is_next_lender(self, x: _InFlight, microop: MicroOp, port: int) -> bool:

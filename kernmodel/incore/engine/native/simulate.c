@@ -36,13 +36,14 @@ typedef struct { int32_t distance, cycles, third; } Apart;
    all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more for loads; `varies`: whether that, or
-   the banks that it reads, may differ from pass to pass. */
+   the banks that it reads, may differ from pass to pass; `load_fed`: it brings what a µop stores that reads three vectors, and
+   waits for loads alone. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, choice, at_issue, delay;
     uint32_t one_result; /* ports that give one result a cycle, 0 where its own comes too late to be followed */
     uint64_t slow, more;
     Apart *waits, *waits_end, *users, *users_end; /* whom it waits for, and who waits for it */
-    int32_t redirects, third, paths, varies, place, stride, size, load;
+    int32_t redirects, third, paths, varies, place, stride, size, load, load_fed;
     uint64_t counted;
     Wanted wanted;
 } Op;
@@ -562,13 +563,29 @@ static int comes_straight(const Sim *s, const Instance *x, const Op *m, int32_t 
     return 0;
 }
 
+/* Whether something older waits for the paths of all, and none of them is lent in this cycle. */
+static int gives_way(const Sim *s, const Instance *x)
+{
+    int older = 0;
+    for (uint32_t rest = s->lenders; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        if (s->back[port] > s->now)
+            return 0;
+        if (s->waiting >> port & 1) {
+            const Instance *first = instance(s, s->ready[port][s->first_ready[port]]);
+            older |= first->op->load_fed && first->id < x->id;
+        }
+    }
+    return older;
+}
+
 /* Take the operand path over which the third vector comes, that of another port; 0 while it is busy. */
 static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     const int32_t lender = s->core->borrowed[port] - 1;
     if (lender < 0 || comes_straight(s, x, m, s->core->straight_cycles))
         return 1;
-    if (s->path_used[lender] > s->now || s->back[lender] > s->now)
+    if (s->path_used[lender] > s->now || s->back[lender] > s->now || gives_way(s, x))
         return 0;
     s->back[lender] = s->now + (m->data ? m->data : 1);
     return 1;
@@ -577,13 +594,18 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 /* Whether a stored vector comes straight from what computes it. */
 static int is_straight_store(const Sim *s, const Instance *x, const Op *m)
 {
-    return s->core->straight_stores && m->third && comes_straight(s, x, m, 1);
+    return s->core->straight_stores && m->third && !m->load_fed && comes_straight(s, x, m, 1);
 }
 
 /* Whether the path of a port is there for a µop: not lent, or not needed. */
 static int has_path(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
-    return s->brings[port] != s->now && (s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m)));
+    if (s->brings[port] == s->now)
+        return 0;
+    for (uint32_t rest = m->load_fed ? s->lenders : 0; rest; rest &= rest - 1)
+        if (s->back[__builtin_ctz(rest)] > s->now)
+            return 0;
+    return s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m));
 }
 
 /* Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle: the oldest, or
@@ -1964,6 +1986,16 @@ static int32_t phases_of(const Op *m)
     return phases;
 }
 
+/* Whether a µop reads three vectors and waits for loads, and nothing else. */
+static int waits_for_loads(const Program *program, int32_t u)
+{
+    const MicroOp *m = program->microops;
+    int others = m[u].first_wait == m[u + 1].first_wait || !m[u].third;
+    for (int32_t e = m[u].first_wait; e < m[u + 1].first_wait; e++)
+        others |= !m[program->waits[e].microop].load;
+    return !others;
+}
+
 /* The µops, with whom each waits for and who waits for it. */
 static int make_ops(Sim *s, const Program *program)
 {
@@ -2016,6 +2048,10 @@ static int make_ops(Sim *s, const Program *program)
             waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles, w->third};
             *ops[w->microop].users_end++ = waits[e];
         }
+    for (int32_t u = 0; s->lenders && u < c->microops; u++)
+        for (int32_t e = m[u].first_wait; e < m[u + 1].first_wait; e++)
+            ops[u].load_fed |= program->waits[e].third && m[u].ports && !((uint32_t)m[u].ports & ~s->lenders) &&
+                               waits_for_loads(program, program->waits[e].microop);
     s->ops = ops;
     return 0;
 }
