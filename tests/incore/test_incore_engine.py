@@ -99,6 +99,23 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
         assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "c5fd100406c4e2f5a80407c5fd1104074883c0204839c175e7",  # a stream of two loads, an FMA and a store
+        # two of them, another FMA behind the second; one of a chain, a move to a general-purpose register
+        "c5fd100406c4e2f5a80407c5fd110407c5fd10540620c4e2f5a8540720c4e2f5a8d3c5fd115407204883c0404839c175cf",
+        "c5fd1007c4e2f5a8c2c5fd1106c5fd105f20c4e2f5b8e3c5fd116620c5f97ec0ffc975dc",
+    ],
+)
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+def test_stores_of_what_waits_for_loads_are_alike(core: str, code: str) -> None:
+    own = bytes.fromhex(code)
+    by_engine = predicted(own, core, "loop", 0, "moving", engine=True)
+    assert by_engine is not None
+    assert by_engine == predicted(own, core, "loop", 0, "moving", engine=False)
+
+
 _OPERATIONS = (
     *("4d8d442408", "4d69d4f1000000", "c443fbf0ec05", "4d0f45cc", "410f94c1"),  # lea, imul, rorx, cmovne, sete of r12
     *(
