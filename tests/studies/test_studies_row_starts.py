@@ -47,7 +47,7 @@ def view(point: Point, answer):
 @pytest.mark.thorough
 def test_points_that_share_code_are_predicted_as_each_by_itself(rows: str, tmp_path: Path) -> None:
     """Their rows begin on lines and off them; before, all had the time of the largest."""
-    kernel = KernelRequest(rows, "zen3", {})
+    kernel = KernelRequest(rows, "zen4", {})
     points = [{"M": size, "N": size} for size in SIZES]
     alone = [predict_ecm(replace(kernel, sizes=point), GCC).prediction for point in points]
     assert len({one.t_ol for one in alone}) > 1
@@ -56,7 +56,7 @@ def test_points_that_share_code_are_predicted_as_each_by_itself(rows: str, tmp_p
     swept = [outcome.view.t_ol for outcome in evaluate(grid, view)]
     assert swept == [one.t_ol for one in alone]
     table = tmp_path / "measured.csv"
-    lines = [f'rows,{rows},zen3,gcc,"{{""M"": {size}, ""N"": {size}}}",1,cy/CL,5' for size in SIZES]
+    lines = [f'rows,{rows},zen4,gcc,"{{""M"": {size}, ""N"": {size}}}",1,cy/CL,5' for size in SIZES]
     table.write_text("\n".join(["kernel,source,machine,compiler,sizes,cores,unit,measured", *lines]), encoding="utf-8")
     (judged,) = evaluate_kernels(read_kernels(str(table))).series
     assert [point.prediction for point in judged.points] == alone
