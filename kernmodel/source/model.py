@@ -325,6 +325,10 @@ class LoopNest:
         """The innermost loop."""
         return self.loops[-1]
 
+    def bytes_of(self, access: Access) -> int:
+        """Bytes of what an access reads or writes: an element of its array, or a member of a structure."""
+        return access.element_bytes or self.arrays[access.array].element.size_bytes
+
     @property
     def index_arrays(self) -> tuple[str, ...]:
         """The arrays whose values select elements of others, in order of appearance."""

@@ -68,7 +68,7 @@ def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[Expe
     return tuple(
         ExpectedAccess(
             access.array,
-            access.element_bytes or nest.arrays[access.array].element.size_bytes,
+            nest.bytes_of(access),
             stride,
             access.kind == "write",
             offset_bytes=first_offset(nest, sizes, access),
@@ -81,6 +81,6 @@ def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[Expe
 
 def _indirect(nest: LoopNest, loop: int) -> tuple[ExpectedIndirect, ...]:
     return tuple(
-        ExpectedIndirect(access.array, nest.arrays[access.array].element.size_bytes, access.kind == "write")
+        ExpectedIndirect(access.array, nest.bytes_of(access), access.kind == "write")
         for access in jumping_accesses(nest, loop)
     )

@@ -212,7 +212,7 @@ def _bytes_moved(nest: LoopNest, loop: AssemblyLoop, mix: InstructionMix, stored
 
 
 def _source_bytes(nest: LoopNest, accesses: Sequence[Access]) -> float:
-    return float(sum(nest.arrays[access.array].element.size_bytes * access.count for access in accesses))
+    return float(sum(nest.bytes_of(access) * access.count for access in accesses))
 
 
 def _moving_reason(source: float, code: float, stored: bool, mix: InstructionMix) -> str:

@@ -303,7 +303,7 @@ def lanes(loop: AssemblyLoop, nest: LoopNest) -> float:
     if packed:
         return max(1.0, *packed)
     accesses = nest.writes() or nest.accesses
-    element = max((nest.arrays[access.array].element.size_bytes for access in accesses), default=1)
+    element = max(map(nest.bytes_of, accesses), default=1)
     moving = [stream for stream in loop.streams if stream.stride_bytes]
     leading = [stream for stream in moving if stream.reference.written] or moving
     return max(1.0, max((stream.reference.size_bytes for stream in leading), default=0) / element)

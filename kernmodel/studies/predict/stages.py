@@ -906,7 +906,7 @@ def lanes_of(loop: AssemblyLoop, nest: LoopNest) -> int:
     if loop.variable is not None or loop.along is not None or loop.iterations_per_pass is None:
         return 1
     inner = [access for access in nest.accesses if access.depth == len(nest.loops)]
-    element = max((nest.arrays[access.array].element.size_bytes for access in inner), default=0)
+    element = max(map(nest.bytes_of, inner), default=0)
     widest = max((stream.reference.size_bytes for stream in loop.streams if stream.stride_bytes), default=0)
     return max(1, min(widest // element, int(loop.iterations_per_pass))) if element else 1
 

@@ -191,7 +191,7 @@ def register_traffic(nest: SizedNest) -> Registers:
         for access in (reference.access for reference in stream.references):
             executed = Fraction(access.executed)
             counts[access.kind == "write"] += executed
-            sizes[access.kind == "write"] += executed * (access.element_bytes or stream.element_bytes)
+            sizes[access.kind == "write"] += executed * nest.prepared.nest.bytes_of(access)
         for written, count in counts.items():
             accesses[written].append(runs.times(fixed(count)))
             moved[written].append(runs.times(fixed(sizes[written])))

@@ -236,7 +236,7 @@ def _evaded(
 def _register_bytes(nest: NumericNest, executions: Sequence[float], kind: str) -> float:
     """Bytes per inner iteration of load or store instructions, by the source's references."""
     return sum(
-        (each.access.element_bytes or each.reference.size_bytes) * each.access.executed * executed
+        nest.nest.bytes_of(each.access) * each.access.executed * executed
         for each, executed in zip(nest.references, executions, strict=True)
         if each.access.kind == kind
     )
