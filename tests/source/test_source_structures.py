@@ -197,3 +197,65 @@ def test_members_of_different_sizes_move_their_own_bytes(cache: str) -> None:
     traffic = km.ecm(source, machine="clx", cache=cache, n=1000).answer.traffic
     moved = traffic.register_loads_bytes, traffic.register_stores_bytes
     assert [one / traffic.iterations_per_unit for one in moved] == pytest.approx([17, 8])
+
+
+# as gcc 12 has it on x86-64 (sizeof, and offsetof of x)
+LAYOUTS = {
+    "attribute behind the members": ("typedef struct { float q[2], x; } __attribute__((aligned(16))) S;", 16, 8),
+    "attribute before the name": ("struct __attribute__((aligned(32))) s { float x, y; }; typedef struct s S;", 32, 0),
+    "by a macro": (
+        "#define LINE 64\n#define OWN __attribute__((__aligned__(LINE)))\ntypedef struct OWN { float x; } S;",
+        64, 0,
+    ),
+    "the largest alignment": ("typedef struct { float q, x; } __attribute__((aligned)) S;", 16, 4),
+    "of a member": ("typedef struct { char c; float x __attribute__((aligned(16))), y; } S;", 32, 16),
+    "of a member, in front": ("typedef struct { char c; __attribute__((aligned(8))) float x[3]; } S;", 24, 8),
+    "of a typedef": (
+        "typedef float wide __attribute__((aligned(16))); typedef struct { char c; wide x; } S;", 32, 16
+    ),
+    "less than its own is nothing": ("typedef struct { double d; float x; } __attribute__((aligned(4))) S;", 16, 8),
+    "of C11": ("#include <stdalign.h>\ntypedef struct { char c; alignas(2 * sizeof(double)) float x; } S;", 32, 16),
+    "of C11, by a type": ("typedef struct { char c; _Alignas(double) float x; } S;", 16, 8),
+    "of Windows": ("typedef struct __declspec(align(32)) { float q, x; } S;", 32, 4),
+    "other attributes": ("typedef struct { char c; float x __attribute__((unused)); } __attribute__((used)) S;", 8, 4),
+    "complex numbers": ("#include <complex.h>\ntypedef struct { float complex z; char c; float x; } S;", 16, 12),
+    "an enumerator": ("enum { A = 3, B = 2 * A, C }; typedef struct { char c[B], d[C]; float x; } S;", 20, 16),
+    "the greater one": (
+        "#define MAX(a, b) ((a) > (b) ? (a) : (b))\ntypedef struct { char c[MAX(3, 5)]; float x; } S;", 12, 8
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("declared", "size", "offset"), LAYOUTS.values(), ids=LAYOUTS)
+def test_where_attributes_and_alignments_put_members(declared: str, size: int, offset: int) -> None:
+    text = f"{declared}\nvoid f(S *a, int n)\n{{\n    for (int i = 0; i < n; i++) a[i].x *= 2;\n}}\n"
+    nest = parse_kernel(text, "x.c", {})
+    (place, *_) = (access.offset for access in nest.accesses)
+    (array,) = nest.arrays.values()
+    first, second = (array.element.size_bytes * int(place.value({"i": i, "n": 100})) for i in (0, 1))
+    assert (first, second - first) == (offset, size)
+
+
+def test_a_packed_structure_of_a_header_is_refused(tmp_path) -> None:
+    (tmp_path / "types.h").write_text("struct p { char c; double x; } __attribute__((packed));\n")
+    text = '#include "types.h"\nvoid f(struct p *p, int n) { for (int i = 0; i < n; i++) p[i].x = 1.0; }'
+    with pytest.raises(UnsupportedKernelError, match="packed"):
+        parse_kernel(text, str(tmp_path / "x.c"), {})
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "typedef float v4 __attribute__((vector_size(16)));",
+        "typedef __attribute__((ext_vector_type(4))) float v4;",
+        "typedef float base; typedef base v4 __attribute__((__vector_size__(16)));",
+    ],
+)
+def test_vectors_of_compilers_are_no_numbers(declared: str) -> None:
+    text = f"{declared}\nvoid f(v4 *restrict a, const v4 *restrict b, int n)\n{{\n"
+    text += "    for (int i = 0; i < n; i++) a[i] = b[i] + b[i];\n}\n"
+    with pytest.raises(UnsupportedKernelError, match="the elements of b are no numbers"):
+        parse_kernel(text, "x.c", {})
+    bare = f"{declared}\nv4 a[100], b[100];\nfor (int i = 0; i < 100; i++) a[i] = b[i] + b[i];\n"
+    with pytest.raises(UnsupportedKernelError, match="no numbers"):
+        parse_kernel(bare, "x.c", {})

@@ -8,13 +8,13 @@ between both arrays, the call stays: whoever reads it says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.c_types import element_type
-from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.preprocess import Preprocessed, integer_literal
 from kernmodel.source.parse.standard_headers import MOST_STRAIGHT_BYTES
 from kernmodel.source.parse.structures import MOST_PARTS, Rewriter, Types, UnknownLayoutError, is_structure
 from kernmodel.source.parse.tree import LOOPS, Node, called_name, copied, walk, without_casts, written
@@ -65,11 +65,11 @@ class _Place:
         return found
 
 
-def copies_as_loops(functions: Sequence[Node], globals_: Sequence[Node], values: Mapping[str, int]) -> None:
-    """Write the calls in all functions as loops; `values`: of macros that stayed names."""
+def copies_as_loops(functions: Sequence[Node], globals_: Sequence[Node], preprocessed: Preprocessed) -> None:
+    """Write the calls in all functions of a program as loops."""
     for function in functions:
         if any(map(_is_call, walk(function.body))):
-            types = Types(values)
+            types = Types.of(preprocessed)
             for node in globals_:
                 types.take(node)
             _Copies(Rewriter(types, globals_, function)).function(function)

@@ -22,6 +22,7 @@ from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.patterns import pattern
 from kernmodel.source.cxx import as_c
+from kernmodel.source.parse.attributes import NO_ATTRIBUTES, Attributes, mark_attributes, read_attributes
 from kernmodel.source.parse.header_parts import HEADERS, without_unused
 from kernmodel.source.parse.standard_headers import HEADER_MACROS, STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source, without_assembly
@@ -36,15 +37,12 @@ _SPELLINGS = (
     "__inline__ inline",
     "__volatile__ volatile",
     "__extension__",
-    "__attribute__(x)",
-    "__attribute(x)",
     "__builtin_expect(x,y) (x)",
     "__GNUC__ 12",
     "__GNUC_MINOR__ 2",
     "_Noreturn",
     "__signed__ signed",
     "__typeof__(x) int",
-    "__declspec(x)",
     "__STDC__ 1",
     "__STDC_VERSION__ 201112L",
 )
@@ -69,6 +67,7 @@ class Preprocessed:
         hidden: whether a size given with -D is one that the file or its headers define themselves, so that a compiler
             that is given it alone may pass over definitions that stand beside it.
         asserts: whether `assert` is compiled (NDEBUG is not defined).
+        attributes: what attributes say of the layout of its data.
     """
 
     text: str
@@ -79,6 +78,7 @@ class Preprocessed:
     left_out: tuple[tuple[str, str], ...] = ()
     hidden: bool = False
     asserts: bool = True
+    attributes: Attributes = NO_ATTRIBUTES
 
     def location(self, line: int | None, column: int | None) -> Location:
         """The user's place of a position in `text`: that of the last token at or before it."""
@@ -145,14 +145,15 @@ def preprocess(
     except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
         line = getattr(preprocessor.lastdirective, "lineno", None)
         raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
+    tokens, said = mark_attributes(tokens)
     tokens, left_out = without_unused(tokens, cache(partial(header_of, file)), wanted, functions=headers)
     used = {token.value for token in tokens}  # of headers, too
     prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in used)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
-    expanded = without_assembly(expanded)
+    expanded, attributes = read_attributes(without_assembly(expanded), said)
     missing = tuple(preprocessor.missing.items())
     hidden, asserts = bool(preprocessor.hidden), "NDEBUG" not in {**preprocessor.macros, **preprocessor.values}
-    return Preprocessed(expanded, origins, preprocessor.values, file, missing, left_out, hidden, asserts)
+    return Preprocessed(expanded, origins, preprocessor.values, file, missing, left_out, hidden, asserts, attributes)
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no types

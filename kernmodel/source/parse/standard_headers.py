@@ -95,7 +95,11 @@ FLOATING_CONSTANTS = {name: kind for kind, names in _CONSTANTS.items() for name 
 COMPLEX_PARTS = {f"{name}{suffix}": name == "conj" for name in ("creal", "cimag", "conj") for suffix in ("", "f", "l")}
 """Functions of <complex.h> that take no arithmetic, and whether they give a complex number."""
 
-HEADER_MACROS = {"stdbool.h": ("true 1", "false 0"), "complex.h": ("complex _Complex", "I _Complex_I")}
+HEADER_MACROS = {
+    "stdbool.h": ("true 1", "false 0"),
+    "complex.h": ("complex _Complex", "I _Complex_I"),
+    "stdalign.h": ("alignas _Alignas", "alignof _Alignof"),
+}
 """Macros of headers that are not read, which stand for what the parser knows."""
 
 PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "fputs", "putchar", "putc", "fputc", "perror", "fflush"})

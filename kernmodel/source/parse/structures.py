@@ -17,10 +17,13 @@ from math import gcd
 from typing import Any
 
 from pycparser import c_ast  # type: ignore[import-untyped]
+from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
+from kernmodel.patterns import pattern
 from kernmodel.source.model import ElementType
-from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type
-from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.attributes import NO_ATTRIBUTES, Attributes, place_of
+from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type, part_of
+from kernmodel.source.parse.preprocess import Preprocessed, integer_literal
 from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, without_casts, written
 from kernmodel.value_types import dataclass
 
@@ -32,8 +35,15 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
     "%": operator.mod,
     "<<": operator.lshift,
     ">>": operator.rshift,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 """Operators of constant expressions that give extents; their operands are no negative numbers."""
+_PACK = pattern(r"#[ \t]*pragma[ \t]+pack\b")
 _POINTER_BYTES = 8
 _LARGEST_ALIGNMENT = 16
 MOST_PARTS = 64
@@ -83,15 +93,26 @@ class Types:
 
     Args:
         values: of macros that stayed names.
+        attributes: of structures, members and typedefs.
         packed: whether some structures may be packed, so that the layout of none is known.
     """
 
-    def __init__(self, values: Mapping[str, int], *, packed: bool = False) -> None:
+    def __init__(
+        self, values: Mapping[str, int], attributes: Attributes = NO_ATTRIBUTES, *, packed: bool = False
+    ) -> None:
         self._values = values
+        self._attributes = attributes
         self._packed = packed
         self._structures: dict[tuple[str, str], Node] = {}
         self._typedefs: dict[str, Node] = {}
+        self._enumerators: dict[str, int] = {}
         self._used: dict[int, set[tuple[int, ElementType]]] = {}
+
+    @staticmethod
+    def of(preprocessed: Preprocessed) -> Types:
+        """Those of a program of which no declaration is known yet."""
+        packed = bool(_PACK.search(preprocessed.text))
+        return Types(preprocessed.values, preprocessed.attributes, packed=packed)
 
     def use(self, structure: Node, offset: int, kind: Node) -> None:
         """Note that a member at this place of an array of structures is used, or several that are copied together."""
@@ -102,13 +123,22 @@ class Types:
     def take(self, node: Node) -> None:
         """Learn the structures and typedefs of a declaration."""
         if isinstance(node, c_ast.Typedef):
-            self._typedefs[node.name] = node.type
+            self._typedefs[node.name] = node
         stack = [node]
         while stack:
             part = stack.pop()
             if isinstance(part, (c_ast.Struct, c_ast.Union)) and part.name and part.decls is not None:
                 self._structures[type(part).__name__, part.name] = part
+            elif isinstance(part, c_ast.EnumeratorList):
+                self._enumerate(part)
             stack.extend(child for _, child in part.children())
+
+    def _enumerate(self, values: Node) -> None:
+        last = -1
+        with suppress(UnknownLayoutError):
+            for one in values.enumerators:
+                last = last + 1 if one.value is None else self.constant(one.value)
+                self._enumerators[one.name] = last
 
     def resolved(self, node: Node) -> Node:
         """A type without names: an `ArrayDecl`, a `PtrDecl`, a structure, a union or an `IdentifierType`."""
@@ -116,7 +146,7 @@ class Types:
             if isinstance(node, (c_ast.TypeDecl, c_ast.Typename, c_ast.Decl)):
                 node = node.type
             elif isinstance(node, c_ast.IdentifierType) and len(node.names) == 1 and node.names[0] in self._typedefs:
-                node = self._typedefs[node.names[0]]
+                node = self._typedefs[node.names[0]].type
             elif isinstance(node, (c_ast.Struct, c_ast.Union)) and node.decls is None:
                 known = self._structures.get((type(node).__name__, node.name))
                 if known is None:
@@ -145,7 +175,34 @@ class Types:
 
     def _layout(self, node: Node) -> tuple[int, int]:
         """Bytes and alignment."""
-        node = self.resolved(node)
+        size, alignment = self._natural_layout(self.resolved(node))
+        return size, max(alignment, *self._said(node))
+
+    def _said(self, node: Node) -> Iterator[int]:
+        """The alignments that a declaration asks for, and the typedefs that name its type."""
+        yield 1
+        while isinstance(node, (c_ast.TypeDecl, c_ast.Typename, c_ast.Decl, c_ast.ArrayDecl)):
+            if isinstance(node, c_ast.Decl):
+                yield from self._asked(node)
+                for one in node.align or ():
+                    asked = one.alignment
+                    yield self._layout(asked)[1] if isinstance(asked, c_ast.Typename) else self.constant(asked)
+            node = node.type
+        if isinstance(node, c_ast.IdentifierType) and len(node.names) == 1 and node.names[0] in self._typedefs:
+            yield from self._asked(self._typedefs[node.names[0]])
+            yield from self._said(self._typedefs[node.names[0]].type)
+
+    def _asked(self, node: Node) -> Iterator[int]:
+        """The alignments that attributes of a structure, or of a declared name, ask for."""
+        for text in self._attributes.aligned.get(place_of(node), ()):
+            try:
+                (array,) = CParser().parse(f"int _[{text}];").ext
+            except ParseError:
+                raise UnknownLayoutError from None
+            yield self.constant(array.type.dim)
+
+    def _natural_layout(self, node: Node) -> tuple[int, int]:
+        """Bytes and alignment of a type without names."""
         if isinstance(node, c_ast.PtrDecl):
             return _POINTER_BYTES, _POINTER_BYTES
         if isinstance(node, c_ast.ArrayDecl):
@@ -157,10 +214,10 @@ class Types:
             element = element_type(node.names)
             if element is None or not element.size_bytes:
                 raise UnknownLayoutError
-            return element.size_bytes, min(element.size_bytes, _LARGEST_ALIGNMENT)
+            return element.size_bytes, min(part_of(element).size_bytes, _LARGEST_ALIGNMENT)
         if not is_structure(node) or not node.decls:
             raise UnknownLayoutError
-        end, alignment = 0, 1
+        end, alignment = 0, max(1, *self._asked(node), 1)
         for offset, part in self.places(node):
             size, own = self._layout(part)
             end, alignment = max(end, offset + size), max(alignment, own)
@@ -168,9 +225,9 @@ class Types:
 
     def places(self, structure: Node) -> Iterator[tuple[int, Node]]:
         """The members with their offsets in bytes."""
-        end = 0
+        end, packed = 0, self._attributes.packed
         for part in structure.decls or ():
-            if getattr(part, "bitsize", None) is not None:
+            if getattr(part, "bitsize", None) is not None or place_of(structure) in packed or place_of(part) in packed:
                 raise UnknownLayoutError
             size, alignment = self._layout(part)
             offset = 0 if isinstance(structure, c_ast.Union) else -(-end // alignment) * alignment
@@ -187,7 +244,9 @@ class Types:
         if isinstance(node, c_ast.Constant):
             found = integer_literal(node.value)
         elif isinstance(node, c_ast.ID):
-            found = self._values.get(node.name)
+            found = self._enumerators.get(node.name, self._values.get(node.name))
+        elif isinstance(node, c_ast.TernaryOp):
+            found = self.constant(node.iftrue if self.constant(node.cond) else node.iffalse)
         elif isinstance(node, c_ast.UnaryOp) and node.op == "sizeof" and isinstance(node.expr, c_ast.Typename):
             found = self.size(node.expr)
         elif isinstance(node, c_ast.BinaryOp) and node.op in _FOLDED:
@@ -599,22 +658,18 @@ class Rewriter:
 _BYTES = {1: ["char"], 2: ["short"], 4: ["float"], 8: ["double"], 16: ["long", "double"]}
 
 
-def rewrite_members(
-    globals_: Sequence[Node], functions: Sequence[Node], values: Mapping[str, int], *, packed: bool = False
-) -> tuple[Node, ...]:
+def rewrite_members(globals_: Sequence[Node], functions: Sequence[Node], types: Types) -> tuple[Node, ...]:
     """Rewrite the members in all functions; the declarations at file scope with those that members have become.
 
     Args:
         globals_: declarations at file scope.
         functions: with a body; they are changed.
-        values: of macros that stayed names.
-        packed: whether some structures may be packed.
+        types: that know of no declaration yet.
     """
     if not any(is_structure(part) or _is_sizeof(part) for node in (*globals_, *functions) for part in walk(node)):
         return tuple(globals_)
     declared: dict[str, Node] = {}
     rewriters = []
-    types = Types(values, packed=packed)
     for node in globals_:
         types.take(node)
     for function in functions:

@@ -16,6 +16,7 @@ from kernmodel.errors import Location, SourceError
 from kernmodel.patterns import pattern
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.aliases import follow_structures
+from kernmodel.source.parse.attributes import retype
 from kernmodel.source.parse.copies import copies_as_loops
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.declarations import Unread, read_each
@@ -25,7 +26,7 @@ from kernmodel.source.parse.library_calls import rewrite_library_calls
 from kernmodel.source.parse.member_pointers import follow_member_pointers
 from kernmodel.source.parse.preprocess import Preprocessed, header_of, preprocess
 from kernmodel.source.parse.standard_headers import is_known_function
-from kernmodel.source.parse.structures import MemberRef, rewrite_members
+from kernmodel.source.parse.structures import MemberRef, Types, rewrite_members
 from kernmodel.source.parse.tree import (
     LOOPS,
     Node,
@@ -59,7 +60,6 @@ __all__ = [
 _Found = TypeVar("_Found")
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
-_PACKED = pattern(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
 _MESSAGE = pattern(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
@@ -146,13 +146,12 @@ def parse_program(
     body = f"{_WRAP}{preprocessed.text}\n}}" if bare else preprocessed.text
     source = _Source(text, body, plain, bare, preprocessed)
     nodes, unread = _nodes(source)
+    retype(nodes, preprocessed.attributes.below(1 if bare else 0))
     functions = tuple(node for node in nodes if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in nodes if not isinstance(node, c_ast.FuncDef))
     _rewrite_functions(functions, others, source, stated)
     if not bare:
-        # the parser is not told of attributes
-        packed = bool(_PACKED.search(without_comments(text)))
-        others = rewrite_members(others, functions, preprocessed.values, packed=packed)
+        others = rewrite_members(others, functions, Types.of(preprocessed))
     program = Program(others, functions, bare, preprocessed, stated, tuple(unread), functions)
     return program if headers else _own(program, wanted)
 
@@ -199,7 +198,7 @@ def _rewrite_functions(functions: Sequence[Node], others: Sequence[Node], source
     _refuse_other_lines(functions, stated, source.line_of, preprocessed.file)
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
     type_void_parameters(functions)
-    copies_as_loops(functions, others, preprocessed.values)
+    copies_as_loops(functions, others, preprocessed)
     for function in functions:
         follow_structures(function)
         structure_jumps(function)
