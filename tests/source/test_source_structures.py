@@ -259,3 +259,42 @@ def test_vectors_of_compilers_are_no_numbers(declared: str) -> None:
     bare = f"{declared}\nv4 a[100], b[100];\nfor (int i = 0; i < 100; i++) a[i] = b[i] + b[i];\n"
     with pytest.raises(UnsupportedKernelError, match="no numbers"):
         parse_kernel(bare, "x.c", {})
+
+
+def _met(i: int, j: int, test: str, steps: tuple[int, int]) -> int:
+    """Iterations of a loop of two variables, counted."""
+    count = 0
+    while {"i < j": i < j, "i <= j": i <= j, "j > i": j > i, "j >= i": j >= i}[test]:
+        i, j, count = i + steps[0], j - steps[1], count + 1
+    return count
+
+
+@pytest.mark.parametrize("test", ["i < j", "i <= j", "j > i", "j >= i"])
+@pytest.mark.parametrize("steps", [(1, 1), (2, 1), (1, 3)])
+@pytest.mark.parametrize("form", ["for", "while"])
+def test_two_variables_that_meet_do_so_where_they_do(test: str, steps: tuple[int, int], form: str) -> None:
+    step = f"i += {steps[0]}; j -= {steps[1]};"
+    loop = f"for (i = 3, j = n - 1; {test}; {step[:-1].replace(';', ',')})" if form == "for" else f"while ({test})"
+    body = "double t = a[i]; a[i] = b[j]; b[j] = t;"
+    text = f"void f(double *a, double *b, int n) {{ int i = 3, j = n - 1; {loop} {{ {body} "
+    text += "} }" if form == "for" else f"{step} }} }}"
+    (loop_read,) = parse_kernel(text, "x.c", {}).loops
+    for n in (5, 6, 7, 8, 100, 101, 102):
+        start, stop = (int(bound.value({"n": n})) for bound in (loop_read.start, loop_read.stop))
+        assert -(-(stop - start) // loop_read.step) == _met(3, n - 1, test, steps)
+
+
+def test_a_bound_that_the_loop_changes_is_refused() -> None:
+    text = "void f(double *a, int n) { int j = n; for (int i = 0; i < j; i++) { a[i] = 1.0; if (a[i] > 2) j--; } }"
+    with pytest.raises(UnsupportedKernelError, match="j, which bounds the loop over i, is changed in the loop's body"):
+        parse_kernel(text, "x.c", {})
+
+
+def test_the_block_of_a_macro_of_several_statements_is_read() -> None:
+    text = """#define UPDATE(a, b) do { double t = 2 * (b); (a) = t; } while (0)
+    void f(double *restrict x, const double *restrict y, int n) { for (int i = 0; i < n; i++) UPDATE(x[i], y[i]); }"""
+    nest = parse_kernel(text, "x.c", {})
+    assert [(access.text, access.kind) for access in nest.accesses] == [("y[i]", "read"), ("x[i]", "write")]
+    left = "void f(double *x, int n) { for (int i = 0; i < n; i++) do { if (x[i] > 0) break; x[i] = 1; } while (0); }"
+    with pytest.raises(UnsupportedKernelError, match="do-while"):
+        parse_kernel(left, "x.c", {})

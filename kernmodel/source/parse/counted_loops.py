@@ -7,7 +7,8 @@
   variable;
 - `for (p = a; p < end; ++p)`, `while (first != last) … *first++ …`: as `walking_loops` says;
 - `for (i = 0, p = a; i < n; i++, p++)`: what is beside the loop's own variable stands before the loop, or ends its
-  body.
+  body;
+- `for (i = 0, j = n - 1; i < j; i++, j--)`: two variables that meet; the bound is where the first one is then.
 
 Loops that are none of these stay as they are.
 """
@@ -19,6 +20,7 @@ from copy import copy
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
+from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.tree import COMPARED, LOOPS, STEPS, Node, slots, walk
 from kernmodel.source.parse.walking_loops import as_counting, pointers_of
 from kernmodel.value_types import dataclass
@@ -131,6 +133,7 @@ def _split(node: Node, before: Sequence[Node], parameters: set[str], function: N
             return [*result, _stepping_in_test(node, stepping, before, parameters, function) or node]
     if node.init is None and name is not None and node.next is not None and _stepped(node.next) == name:
         node.init = _start_of(name, before) or _own_counter(node, name, parameters, function)
+    _bound_where_met(node, [*before, *result])
     return [*result, node]
 
 
@@ -156,7 +159,39 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
     if start is None:
         return None
     body = c_ast.Compound([item for item in items if item is not step], node.coord)
-    return c_ast.For(start, node.cond, step, body, node.coord)
+    loop = c_ast.For(start, node.cond, step, body, node.coord)
+    _bound_where_met(loop, before)
+    return loop
+
+
+def _bound_where_met(loop: Node, before: Sequence[Node]) -> None:
+    """Bound a `for` whose variable is compared with another one that comes towards it, by where the two meet."""
+    test, own = loop.cond, _amount(loop.next)
+    if not _is_comparison(test) or not own or getattr(test.left, "name", None) != _stepped(loop.next):
+        return
+    other = getattr(test.right, "name", "")
+    writes = [part for part in walk(loop.stmt) if other and other in (_stepped(part), _set(part))]
+    towards = _amount(writes[0]) if len(writes) == 1 and writes[0] in _items(loop.stmt) else 0
+    first = loop.init.decls[0] if isinstance(loop.init, c_ast.DeclList) else loop.init
+    start = getattr(first, "init", None) or getattr(first, "rvalue", None)
+    met = _start_of(other, before)
+    up = own > 0
+    if towards * own >= 0 or start is None or met is None or test.op not in (("<", "<=") if up else (">", ">=")):
+        return
+    closer = abs(own) + abs(towards)
+    apart = _binary("-", met.rvalue, start) if up else _binary("-", start, met.rvalue)
+    trips = _binary("/", _binary("+", apart, closer - (1 if test.op in ("<", ">") else 0)), closer)
+    end = _binary("+" if up else "-", start, _binary("*", trips, abs(own)))
+    loop.cond = _binary("<" if up else ">", test.left, end)
+
+
+def _amount(node: Node | None) -> int:
+    """By how much a statement advances a variable; 0 where that is no number."""
+    if isinstance(node, c_ast.UnaryOp) and node.op in STEPS:
+        return 1 if "+" in node.op else -1
+    amount = getattr(node, "rvalue", None) if getattr(node, "op", "") in ("+=", "-=") else None
+    number = integer_literal(amount.value) if isinstance(amount, c_ast.Constant) else None
+    return 0 if number is None or node is None else number if node.op == "+=" else -number
 
 
 @dataclass(frozen=True, slots=True)

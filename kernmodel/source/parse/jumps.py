@@ -1,7 +1,8 @@
 """Loops that are written with `goto`, rewritten in the syntax tree as `do` and `while`.
 
 `again: …; if (i < n) goto again;` is a `do`, and `again: if (i >= n) goto done; …; goto again; done:` a `while`, where
-nothing else jumps to `again`. Others stay as they are, and are refused where a nest holds them.
+nothing else jumps to `again`. Others stay as they are, and are refused where a nest holds them. `do { … } while (0)`,
+as macros of several statements are written, becomes its block.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections import Counter
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import OPPOSITE, Node, walk
+from kernmodel.source.parse.tree import LOOPS, OPPOSITE, Node, slots, walk
 
 
 def structure_jumps(function: Node) -> None:
-    """Rewrite the loops of a function that jump back to a label of the same block."""
+    """Rewrite the loops of a function that jump back to a label of the same block, and those that never do."""
+    _unwrap_blocks(function.body)
     jumps = Counter(node.name for node in walk(function.body) if isinstance(node, c_ast.Goto))
     if not jumps:
         return
@@ -22,6 +24,34 @@ def structure_jumps(function: Node) -> None:
         while (span := _shortest(block.block_items or [], jumps)) is not None:
             first, last = span
             block.block_items[first : last + 1] = [_loop(block.block_items, first, last)]
+
+
+def _unwrap_blocks(body: Node) -> None:
+    """Put the block of each `do { … } while (0)` that nothing leaves in its place."""
+    nodes = list(walk(body))
+    if not any(map(_runs_once, nodes)):
+        return
+    for node in reversed(nodes):  # what is inside first
+        for slot in slots(node):
+            child = getattr(node, slot)
+            if isinstance(child, list):
+                setattr(node, slot, [part.stmt if _runs_once(part) else part for part in child])
+            elif _runs_once(child):
+                setattr(node, slot, child.stmt)
+
+
+def _runs_once(node: Node) -> bool:
+    return isinstance(node, c_ast.DoWhile) and getattr(node.cond, "value", "") == "0" and not _is_left(node.stmt)
+
+
+def _is_left(node: Node) -> bool:
+    """Whether a `break` or `continue` of a statement leaves the loop around it."""
+    if isinstance(node, (c_ast.Break, c_ast.Continue)):
+        return True
+    inside = (part for _, part in node.children() if not isinstance(part, LOOPS))
+    if isinstance(node, c_ast.Switch):
+        return any(isinstance(part, c_ast.Continue) for part in walk(node))
+    return any(map(_is_left, inside))
 
 
 def _shortest(items: list[Node], jumps: Counter[str]) -> tuple[int, int] | None:

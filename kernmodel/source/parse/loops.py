@@ -38,6 +38,7 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     for written, node in scope.program.writes(statement.stmt):
         if written == name:
             raise scope.unsupported(f"the loop variable {name} is changed in the loop's body", node, _SUPPORTED)
+    _refuse_moving_bound(statement, name, scope)
     stop = None
     if row is not None and step == 1:
         stop = size(ROW_LENGTH)
@@ -49,6 +50,18 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     loop = Loop(name, start, stop, step, scope.location(statement))
     _refuse_curved_bounds(loop, statement, scope)
     return loop
+
+
+def _refuse_moving_bound(statement: Node, name: str, scope: Scope) -> None:
+    """Refuse a loop that changes what its condition compares its variable with."""
+    if statement.cond is None:
+        return
+    used = {node.name for node in walk(statement.cond) if isinstance(node, c_ast.ID)} - {name}
+    for written, node in scope.program.writes(statement.stmt):
+        if written in used:
+            text = f"{written}, which bounds the loop over {name}, is changed in the loop's body"
+            todo = "write the loop with a bound that stays, or say how many iterations it has with --trip-count"
+            raise scope.unsupported(text, node, todo)
 
 
 def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> Formula | None:
