@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.errors import UnsupportedKernelError
+from kernmodel.errors import SourceError, UnsupportedKernelError
 from kernmodel.formulas.formula import Formula
 from kernmodel.source.load import find_nests, parse_kernel
 from kernmodel.source.model import LoopNest
@@ -18,6 +18,18 @@ from kernmodel.source.nest.counting import numeric_loops
 SIZES = {"n": 5, "m": 4}
 BODIES = (
     "int j = 0; for (int i = 0; i < n; ++i) { x[j] += 1; j += 2; }",
+    # bounds that a loop around advances
+    "int len = 1; for (int i = 0; i < n; i++) { for (int k = 0; k < len; k++) x[k] += 1; len++; }",
+    "int len = 1; for (int i = 0; i < n; i++) { len += 2; for (int k = 0; k < len; k++) x[k] += 1; }",
+    "int len = 1; for (int i = 0; i < n; i++) { len++; for (int k = 0; k < len; k++) x[i + k] += 1; len += 3; }",
+    "for (int i = 0, len = 1; i < n; i++, len++) for (int k = 0; k < len; k++) x[k] += 1;",
+    "int l = n; for (int i = 0; i < n; i++) { for (int k = 0; k < l; k++) x[k] += 1; l--; }",
+    "int s = 0; for (int i = 0; i < n; i++) { for (int k = s; k < s + 8; k++) x[k] += 1; s += 8; }",
+    "for (int j = 0; j < m; j++) { int l = j; for (int i = 0; i < n; i++) { for (int k = 0; k < l; k++) x[k] += 1; "
+    "l++; } }",
+    "int l = 0; for (int j = 0; j < m; j++) for (int i = 0; i < 3; i++) { for (int k = 0; k < l; k++) x[k] += 1; "
+    "l++; }",
+    "for (int i = 0, j = n - 1; i < j; i++, j--) { x[i] += 1; x[j] += 1; }",
     "int j = -1; for (int i = 0; i < n; ++i) { j++; x[j] += 1; }",
     "int j = -1; for (int i = 0; i < n; ++i) if (i >= 0) { j++; x[j] += 1; } else { j++; }",
     "int k = 7; for (int i = n - 1; i >= 0; --i) { x[k] += 1; k -= 1; }",
@@ -61,6 +73,9 @@ BODIES = (
     "int k = 0; for (int i = 0; i < 3 * n; ++i) { if (++k == m) k = 0; x[k] += 1; }",
     "int k = 0; for (int i = 0; i < 3 * n; ++i) { x[k + i] += 1; k++; if (k >= m) { k = 0; } }",
     "int k = 2; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; k = k == m - 1 ? 0 : k + 1; }",
+    "int k = 0; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; if (++k >= m) k -= m; }",
+    "int k = 1; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; k += 3; if (k >= m) k -= m; }",
+    "int k = 1; for (int i = 0; i < 3 * n; ++i) { k += 2; if (k >= n) { k = k - n; } x[k] += 1; }",
     "int t = 0; for (int j = 0; j < m; ++j) { for (int i = 0; i < n; ++i) a[1 - t][i] += 1; t = 1 - t; }",
     "int t = 1; for (int j = 0; j < m + 1; ++j) { for (int i = 0; i < n; ++i) a[t][i] += 1; t ^= 1; }",
     "int i = 0; again: x[i] += 1; i++; if (i < n) goto again;",
@@ -265,3 +280,17 @@ def test_steps_may_be_constants_of_the_function_that_a_loop_calls() -> None:
     text = """static void inner(double *y, int n) { const int u = 2 * 4; for (int i = 0; i < n; i += u) y[i] = 0; }
     void f(double *y, int n, int m) { for (int j = 0; j < m; j++) { double *row = y + j * n; inner(row, n); } }"""
     assert [loop.step for loop in parse_kernel(text, "x.c", function="f").loops] == [1, 8]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # under a condition; by what is no number; from one entry to the next by the loop itself
+        "int len = 1; for (int i = 0; i < n; i++) { for (int k = 0; k < len; k++) a[k] += b[k]; if (i % 2) len++; }",
+        "int len = 1; for (int i = 0; i < n; i++) { for (int k = 0; k < len; k++) a[k] += b[k]; len *= 2; }",
+        "int s = 0; for (int i = 0; i < n; i++) { for (int k = s; k < n; k++) { a[k] += b[k]; s++; } }",
+    ],
+)
+def test_bounds_that_change_in_other_ways_are_refused(body) -> None:
+    with pytest.raises((UnsupportedKernelError, SourceError)):
+        parse_kernel(f"void f(double *a, double *b, int n) {{ {body} }}", "x.c", {})

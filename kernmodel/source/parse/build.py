@@ -19,6 +19,7 @@ from kernmodel.source.parse.inductions import (
     Induction,
     advance_over,
     advancing,
+    at_entry,
     at_start,
     inductions,
     with_unit_steps,
@@ -144,7 +145,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         scope.values.pop(other, None)
     scope.moving = frozenset(moving)
     scope.enter()
-    loops = _read_loops(chain, scope)
+    loops = _read_loops(chain, moving, scope)
     if not scope.rows and not scope.indirect and not all(_starts(moving, loops, scope).values()):
         loops = with_unit_steps(loops, scope)
     _start_moving(moving, loops, scope)
@@ -441,10 +442,15 @@ def _step_notes(scope: Scope, chain: Sequence[Level], loops: Sequence[Loop]) -> 
     return tuple(notes)
 
 
-def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
-    loops = []
+def _read_loops(chain: Sequence[Level], moving: Mapping[str, Induction], scope: Scope) -> tuple[Loop, ...]:
+    loops: list[Loop] = []
     for level in chain:
+        kept = {name: scope.values[name] for name in moving if name in scope.values}
+        scope.values |= {
+            name: at_entry(moving[name], value, tuple(loops), chain, scope) for name, value in kept.items() if loops
+        }
         loops.append(read_loop(level.statement, scope))
+        scope.values |= kept
         if len(loops) > 1:
             _forget(level.statement, scope)
         for statement in level.passed:

@@ -169,6 +169,48 @@ def at_start(induction: Induction, start: Formula, loops: tuple[Loop, ...]) -> F
     return value if whole and all(kept.of(kept.parts).of_sizes for kept in value.wholes) else None
 
 
+def at_entry(
+    induction: Induction, start: Formula, loops: tuple[Loop, ...], chain: Sequence[Level], scope: Scope
+) -> Formula:
+    """The value where a loop of the nest is entered, for its bounds.
+
+    Args:
+        start: the value that it is set to.
+        loops: those around the loop; chain: all of them.
+
+    Raises:
+        UnsupportedKernelError: the loop uses it, and nothing tells it.
+    """
+    name, number = induction.name, len(loops)
+    around = {level: by for level, by in induction.advances.items() if level < number}
+    inside = len(around) < len(induction.advances) and induction.set_at < number - 1
+    statements_around = [part for level in chain[:number] for part in (*level.before, *level.after)]
+    chosen = any(
+        written == name
+        for statement in statements_around
+        for part in walk(statement)
+        if isinstance(part, (c_ast.If, c_ast.Switch, c_ast.TernaryOp))
+        for written, _ in written_names(part)
+    )
+    value: Formula | None = start
+    if around:
+        value = at_start(replace(induction, advances=around), start, loops)
+    for level in range(induction.set_at + 1, number):
+        # what this iteration has added before it enters the loop
+        added = _advance(name, chain[level].before, scope)
+        value = None if value is None or added is None else value + added
+    if value is not None and not inside and not chosen:
+        return value
+    header = chain[number].statement
+    for part in (header.init, header.cond):
+        for node in walk(part) if part is not None else ():
+            if isinstance(node, c_ast.ID) and node.name == name:
+                text = f"{name}, which bounds a loop, changes from one time that it is entered to the next"
+                todo = "bounds may advance by a number in each iteration of a loop around, under no condition"
+                raise scope.unsupported(text, node, todo)
+    return start
+
+
 def trips_of(loop: Loop) -> Formula:
     """How many iterations a loop has that runs at all."""
     covered = loop.stop - loop.start

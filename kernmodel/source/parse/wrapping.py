@@ -1,8 +1,9 @@
 """Integers that wrap around, rewritten as ones that advance for ever, of which the remainder is used.
 
-`k = (k + 1) % n;`, `if (++k == n) k = 0;`, `k++; if (k >= n) k = 0;`, `k = k == n - 1 ? 0 : k + 1;`, and for two places
-in turn `t = 1 - t;`, `t ^= 1;`, `t = !t;`: each becomes an advance, and where `k` is used stands `k % n`. What `k` is
-set to outside of the loop is taken to be less than `n`, as it must be for the code to make sense.
+`k = (k + 1) % n;`, `if (++k == n) k = 0;`, `k++; if (k >= n) k = 0;`, `k = k == n - 1 ? 0 : k + 1;`,
+`k += c; if (k >= n) k -= n;`, and for two places in turn `t = 1 - t;`, `t ^= 1;`, `t = !t;`: each becomes an advance,
+and where `k` is used stands `k % n`. What `k` is set to outside of the loop is taken to be less than `n`, as it must be
+for the code to make sense.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, written_names
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, written, written_names
 from kernmodel.value_types import dataclass
 
 
@@ -135,26 +136,38 @@ def _chosen(item: Node) -> _Wrap | None:
     return None
 
 
-def _reset(item: Node, stepped: str | None) -> _Wrap | None:
-    """`if (++k == n) k = 0;`, or after a step `if (k == n) k = 0;`"""
+def _reset(item: Node, stepped: str | None, by: Node | None = None) -> _Wrap | None:
+    """`if (++k == n) k = 0;`, or after a step `if (k == n) k = 0;`; `k -= n` in place of `k = 0` also after steps by
+    more than one."""
     test = item.cond if isinstance(item, c_ast.If) and item.iffalse is None else None
     if not isinstance(test, c_ast.BinaryOp) or test.op not in ("==", ">="):
         return None
     items = (item.iftrue.block_items or []) if isinstance(item.iftrue, c_ast.Compound) else [item.iftrue]
-    name, value = _assigned(items[0]) if len(items) == 1 else (None, None)
-    if name is None or not _number(value, "0"):
+    name = getattr(getattr(items[0], "lvalue", None), "name", None) if len(items) == 1 else None
+    if name is None or not (_less(items[0], name, test.right) or (by is None and _number(items[0].rvalue, "0"))):
         return None
     moves = isinstance(test.left, c_ast.UnaryOp) and test.left.op == "++" and _is(test.left.expr, name)
     if not (moves if stepped is None else stepped == name and _is(test.left, name)):
         return None
-    return _Wrap(name, c_ast.Constant("int", "1", item.coord), test.right)
+    return _Wrap(name, by or c_ast.Constant("int", "1", item.coord), test.right)
+
+
+def _less(item: Node, name: str, modulus: Node) -> bool:
+    """`k -= n`, `k = k - n`."""
+    amount = item.rvalue if item.op == "-=" else None
+    if item.op == "=" and isinstance(item.rvalue, c_ast.BinaryOp) and item.rvalue.op == "-":
+        amount = item.rvalue.right if _is(item.rvalue.left, name) else None
+    return amount is not None and written(amount) == written(modulus)
 
 
 def _stepped(item: Node, following: Node | None) -> _Wrap | None:
-    """`k++; if (k == n) k = 0;`"""
-    if following is None or not isinstance(item, c_ast.UnaryOp) or item.op not in STEPS or "+" not in item.op:
-        return None
-    found = _reset(following, getattr(item.expr, "name", ""))
+    """`k++; if (k == n) k = 0;`, `k += c; if (k >= n) k -= n;`"""
+    by, name = None, ""
+    if isinstance(item, c_ast.UnaryOp) and item.op in STEPS and "+" in item.op:
+        name = getattr(item.expr, "name", "")
+    elif isinstance(item, c_ast.Assignment) and item.op == "+=":
+        by, name = item.rvalue, getattr(item.lvalue, "name", "")
+    found = _reset(following, name, by) if name and following is not None else None
     return None if found is None else _Wrap(found.name, found.amount, found.modulus, 2)
 
 
