@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Literal
 
 import pytest
 
@@ -57,3 +58,21 @@ def test_conditions_that_never_hold_move_nothing() -> None:
     assert [path.stores for path in traffic.paths] == [0.0] * len(traffic.paths)
     # what L2 has loaded of c goes on into the victim cache
     assert traffic.path("L2L3").clean_victims == pytest.approx(traffic.path("L1L2").loads)
+
+
+@pytest.mark.parametrize("mode", ["lc", "sim"])
+def test_sides_of_a_branch_that_read_one_array_move_what_two_arrays_would(mode: Literal["lc", "sim"]) -> None:
+    """Rows on one side, columns on the other; each is read in half of the iterations."""
+    text = """void f(double *restrict a, const double *restrict b, const double *restrict c, int n) {
+        for (int j = 0; j < n; j++) for (int i = 0; i < n; i++) {
+            if (j > i) a[j*n+i] = b[j*n+i]; else a[j*n+i] = %s[i*n+j]; } }"""
+    one, two = (km.data_traffic(text % name, "clx", cache=mode, sizes={"n": 1500}).answer.traffic for name in "bc")
+    assert one.paths[0].loads == pytest.approx(two.paths[0].loads, rel=1e-3)
+    assert two.paths[0].loads == pytest.approx(5.5, rel=0.01)  # half of 8 and of 1, and the line that is stored
+
+
+def test_references_far_apart_are_each_read_where_their_branch_is() -> None:
+    text = """void f(double *restrict a, const double *restrict b, int n) {
+        for (int i = 0; i < n; i++) { if (i < n / 2) a[i] = b[i]; else a[i] = b[i] + b[i - n / 2]; } }"""
+    traffic = km.data_traffic(text, "clx", cache="lc", sizes={"n": 4_000_000}).answer.traffic
+    assert traffic.paths[0].loads == pytest.approx(2.5, rel=0.01)
