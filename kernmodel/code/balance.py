@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from kernmodel.code.model import ExpectedAccess
 from kernmodel.value_types import dataclass
@@ -141,8 +141,18 @@ def most_moved(expected: Iterable[ExpectedAccess], block: Block, *, written: boo
         if access.stride_bytes and access.written == written:
             reach = abs(access.stride_bytes)
             size = max(access.element_bytes * _times(access, block), reach if reach <= _WIDEST_VECTOR else 0)
+            if block.whole.variables and not written:
+                size = max(size, _spanned(access, block))
             most[access.stride_bytes] = most.get(access.stride_bytes, 0) + size * block.steps * access.count
     return most
+
+
+def _spanned(access: ExpectedAccess, block: Block) -> int:
+    """Bytes of the elements that a step touches, and of those between that a vector spans: of loops that are unrolled
+    entirely, compilers load vectors to use some of their elements."""
+    places = sorted({shift for _, shift in _shifts(access, block)})
+    gaps = (following - place for place, following in pairwise(places))
+    return access.element_bytes + sum(gap if gap < _WIDEST_VECTOR else access.element_bytes for gap in gaps)
 
 
 def least_moved(

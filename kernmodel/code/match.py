@@ -385,7 +385,8 @@ def _executed(analysis: Analysis, fits: Sequence[Fit]) -> dict[int | None, int]:
     those around all of them and from within; empty where the passes of one are not known."""
     loops = {loop.number: loop for loop in analysis.flow.loops}
     found: list[dict[int | None, int]] = []
-    for fit in (one for one in fits if one.exact):
+    # of versions of a body one is executed
+    for fit in {one.strides.loop.number: one for one in fits if one.exact}.values():
         loop, passes, done = fit.strides.loop, fit.strides.passes, fit.iterations
         found.append({})
         while passes is not None:

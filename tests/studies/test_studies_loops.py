@@ -163,6 +163,12 @@ ROWS_OUTSIDE = (
         pytest.param(FILTER.format(7, "double"), "-O3 -march=haswell", "x", 4 * 49, id="filter 7x7"),
         pytest.param(FILTER.format(5, "int"), AVX512, "x", 8 * 25, id="filter 5x5, integers"),
         pytest.param(ROWS_OUTSIDE.format(3, 3), "-O3 -march=haswell", "n", 4 * 9, id="matrix times vectors"),
+        pytest.param(
+            "double l[500][5][5], x[500][5];\nvoid f(void) { for (int n = 0; n < 500; n++)\n"
+            "for (int i = 0; i < 5; i++) for (int j = 0; j < i; j++) x[n][i] -= l[n][i][j] * x[n][j]; }\n",
+            *("-O3 -march=haswell", "n", 10),
+            id="triangular systems, of which vectors load elements in vain",
+        ),
         pytest.param(ROWS_OUTSIDE.format(4, "i + 1"), "-O3 -march=haswell", "n", 10, id="triangle times vectors"),
     ],
 )
