@@ -286,7 +286,19 @@ def _choice(analysis: Analysis, loops: list[LoopStrides], told: Expectation) -> 
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
     if own is not None and not own:
         notes = (*notes, *_from_other_lines(main, analysis.listing, told))
-    return Choice(main, fits, source, notes)
+    return Choice(main, fits, source, (*notes, *_few_steps(main, source)))
+
+
+def _few_steps(main: Fit, source: _Source) -> Iterator[Note]:
+    """A warning where the loop executes less than half of the steps of its loop in the source, and so is the rest of
+    another, which does not fit: vectors whose elements are gathered have no stride that is known."""
+    trips, passes = source.trips.get(source.name), main.strides.passes
+    if trips and passes is not None and 2 * passes * main.steps < trips:
+        text = (
+            f"the loop executes {count(passes * main.steps, 'step')} of the {trips} of {source.name or 'the source'}: "
+            "the others are those of a loop that does not fit, which may take most of the time: see --loop"
+        )
+        yield Note("few-steps", text)
 
 
 def _from_other_lines(main: Fit, listing: Listing, told: Expectation) -> Iterator[Note]:

@@ -112,6 +112,14 @@ def test_a_loop_that_comes_from_other_lines_of_the_source_is_told(lines: tuple[i
     assert any(note.code == "loop-from-elsewhere" for note in found.notes) == noted
 
 
+@pytest.mark.parametrize(("trip_count", "noted"), [(5000, True), (8, False), (None, False)])
+def test_a_loop_of_few_of_the_steps_is_told_to_be_that_of_the_rest(trip_count: int | None, noted: bool) -> None:
+    text = "f:\n xorl %eax, %eax\n.L3:\n vmovsd (%rsi,%rax,8), %xmm1\n vfmadd132sd (%rdx,%rax,8), %xmm0, %xmm1\n"
+    text += " vmovsd %xmm1, (%rdi,%rax,8)\n incq %rax\n cmpq $7, %rax\n jne .L3\n ret\n"
+    found = choose_loop(read_listing(text, "k.s", syntax="att"), Expectation(TRIAD_ACCESSES, trip_count=trip_count))
+    assert any(note.code == "few-steps" for note in found.notes) == noted
+
+
 def test_the_loop_of_a_function_that_is_called_is_found_where_the_caller_has_none() -> None:
     source = TRIAD.replace("void k", "static __attribute__((noinline)) void g")
     source += "void k(double*a,double*b,double*c){for(int t=0;t<9;++t)g(a,b,c,2);}void z(double*a){a[0]=1;}"
