@@ -49,6 +49,10 @@ ARRAYS = (
 JI = "for (int j = 0; j < M; ++j) for (int i = 0; i < N; ++i) "
 INNER = "for (int j = 1; j < M - 1; ++j) for (int i = 1; i < N - 1; ++i) "
 I = "for (int i = 0; i < N; ++i) "  # noqa: E741
+FILTER = (
+    "for (int j = 3; j < M - 3; ++j) for (int i = 3; i < N - 3; ++i) { double g0 = 0; "
+    "for (int l = 0; l < F; ++l) for (int k = 0; k < F; ++k) g0 += a[j + l - 3][i + k - 3] * w[l]; d[j][i] = g0; }"
+)
 NESTS = {
     "jam": JI + "c[i] += a[j][i] * b[i];",
     "jam-float": JI + "f[i] += h[j][i] * g[i];",
@@ -103,6 +107,17 @@ NESTS = {
     "structure-4": I + "b[i] = sqrt(v[i][0] * v[i][0] + v[i][1] * v[i][1] + v[i][2] * v[i][2]);",
     "inner-3": I + "for (int l = 0; l < 3; ++l) z[i][l] = z[i][l] * 2.0;",
     "inner-4": I + "for (int l = 0; l < 4; ++l) c[i] += v[i][l] * v[i][l];",
+    "filter-5x5": FILTER.replace("F", "5"),
+    "filter-7x7": FILTER.replace("F", "7"),
+    "filter-columns": "for (int j = 2; j < M - 2; ++j) "
+    + I
+    + "for (int l = -2; l <= 2; ++l) h[j][i] += h[j + l][i] * w[l + 2];",
+    "matrix-times-vectors": I + "for (int l = 0; l < 3; ++l) for (int j = 0; j < 3; ++j) d[l][i] += x[j] * a[j][i];",
+    "triangle-times-vectors": I + "for (int l = 0; l < 4; ++l) for (int j = 0; j <= l; ++j) d[l][i] += x[j] * a[j][i];",
+    "products-4x4": (
+        "for (int n = 0; n < N; ++n) for (int l = 0; l < 4; ++l) for (int j = 0; j < 4; ++j) "
+        "for (int i = 0; i < 4; ++i) s[16*n + 4*l + j] += v[n][i] * w[4*i + j];"
+    ),
     "widened": I + "c[i] = f[i] * b[i] + c[i];",
     "narrowed": I + "f[i] = b[i] + c[i];",
     "constant-widened": I + "f[i] = g[i] * 3.1;",

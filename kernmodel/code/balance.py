@@ -9,9 +9,10 @@ least. It may not do more than every iteration on its own, except for the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from kernmodel.code.model import ExpectedAccess
 from kernmodel.value_types import dataclass
@@ -64,16 +65,58 @@ class ExpectedWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What one pass executes: `steps` of `variable`, in each `copies` iterations of the loop over `along`.
+class WholeLoops:
+    """Loops that a step of a loop around them executes entirely: the compiler unrolled them.
 
-    `along` is None where no other loop takes part.
+    Attributes:
+        variables: of these loops, outermost first; the last one is the innermost of the nest.
+        points: of each execution of the innermost body, how many steps each variable is from where it begins.
+        alike: every step of the loop around executes these; else others execute fewer (a triangle), and these are
+            those of the longest one.
+    """
+
+    variables: tuple[str, ...]
+    points: tuple[tuple[int, ...], ...]
+    alike: bool = True
+
+    def distinct(self, variables: Collection[str]) -> list[tuple[int, ...]]:
+        """The points in the order of execution, each once as far as these variables are concerned: how often
+        something is executed that only changes with them."""
+        if set(self.variables) <= set(variables):
+            return list(self.points)
+        seen: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for point in self.points:
+            seen.setdefault(tuple(p for p, v in zip(point, self.variables, strict=True) if v in variables), point)
+        return list(seen.values())
+
+
+_NONE_WHOLE = WholeLoops((), ((),))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one pass executes: `steps` of `variable`, in each `copies` iterations of the loop over `along`, and in each
+    of these all iterations of the loops `whole`.
+
+    `along` is None where no other loop takes part. `most_steps` is what an execution of the loop makes, None where that
+    is not known.
     """
 
     variable: str
     steps: int
     copies: int = 1
     along: str | None = None
+    whole: WholeLoops = _NONE_WHOLE
+    most_steps: int | None = None
+
+    @property
+    def bodies(self) -> int:
+        """Executions of the innermost body per step."""
+        return self.copies * len(self.whole.points)
+
+    def times(self, variables: Collection[str]) -> int:
+        """How often a step executes what changes with these variables: once for what changes with none but its own."""
+        return (self.copies if self.along in variables else 1) * len(self.whole.distinct(variables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +141,18 @@ def most_moved(expected: Iterable[ExpectedAccess], block: Block, *, written: boo
         if access.stride_bytes and access.written == written:
             reach = abs(access.stride_bytes)
             size = max(access.element_bytes * _times(access, block), reach if reach <= _WIDEST_VECTOR else 0)
+            if block.whole.variables and not written:
+                size = max(size, _spanned(access, block))
             most[access.stride_bytes] = most.get(access.stride_bytes, 0) + size * block.steps * access.count
     return most
+
+
+def _spanned(access: ExpectedAccess, block: Block) -> int:
+    """Bytes of the elements that a step touches, and of those between that a vector spans: of loops that are unrolled
+    entirely, compilers load vectors to use some of their elements."""
+    places = sorted({shift for _, shift in _shifts(access, block)})
+    gaps = (following - place for place, following in pairwise(places))
+    return access.element_bytes + sum(gap if gap < _WIDEST_VECTOR else access.element_bytes for gap in gaps)
 
 
 def least_moved(
@@ -123,22 +176,34 @@ def _walk(access: ExpectedAccess) -> tuple[str, int]:
 
 
 def _times(access: ExpectedAccess, block: Block) -> int:
-    """How often a step executes an access: a reference outside of the other loop only once."""
-    return block.copies if block.along in dict(access.others) else 1
+    """How often a step executes an access: a reference outside of another loop only once."""
+    return block.times([name for name, _ in access.others])
 
 
-def _shift(access: ExpectedAccess, block: Block) -> int:
-    """Bytes by which an iteration of the other loop moves an access; 0 where that is not known."""
-    return dict(access.others).get(block.along or "") or 0
+def _shifts(access: ExpectedAccess, block: Block) -> list[tuple[tuple[int, tuple[int, ...]], int]]:
+    """The executions of an access in a step, by copy and point, and the bytes by which each stands from the first one;
+    0 for loops of which that is not known."""
+    moved = {name: by or 0 for name, by in access.others}
+    copies = range(block.copies if block.along in moved else 1)
+    points = block.whole.distinct(moved)
+    factors = [moved.get(name, 0) for name in block.whole.variables]
+    along = moved.get(block.along or "", 0)
+    return [
+        ((copy, point), copy * along + sum(p * f for p, f in zip(point, factors, strict=True)))
+        for copy in copies
+        for point in points
+    ]
 
 
 def _touched(accesses: list[ExpectedAccess], block: Block) -> Iterator[tuple[ExpectedAccess, int]]:
     """The accesses of a pass with their addresses, in the order of the steps."""
+    shifts = [(access, dict(_shifts(access, block))) for access in accesses]
+    bodies = [(copy, point) for copy in range(block.copies) for point in block.whole.points]
     for step in range(block.steps):
-        for copy in range(block.copies):
-            for access in accesses:
-                if copy < _times(access, block):
-                    yield access, access.offset_bytes + step * access.stride_bytes + copy * _shift(access, block)
+        for body in bodies:
+            for access, shift in shifts:
+                if body in shift:
+                    yield access, access.offset_bytes + step * access.stride_bytes + shift[body]
 
 
 def _first_loads(accesses: list[ExpectedAccess], block: Block, conditional: bool) -> int:
@@ -163,26 +228,26 @@ def _last_stores(accesses: list[ExpectedAccess], block: Block) -> int:
 
 
 class _Neighbours:
-    """The addresses that the passes before (direction −1) or behind (1) a pass touch, as far as registers reach."""
+    """The addresses that the passes before (direction −1) or behind (1) a pass touch, as far as registers reach and the
+    loop does."""
 
     def __init__(self, accesses: list[ExpectedAccess], block: Block, direction: int) -> None:
         self._stride = accesses[0].stride_bytes if accesses else 1
-        self._direction = direction
-        self._steps = block.steps
-        self._bases: dict[int, set[int]] = {}
+        self._kept = min(_KEPT_STEPS, (block.most_steps or _KEPT_STEPS + 1) - 1)
+        self._nearest = 1 if direction < 0 else 1 - block.steps - self._kept
+        bases: dict[int, set[int]] = {}
         for access in accesses:
-            for copy in range(_times(access, block)):
-                base = access.offset_bytes + copy * _shift(access, block)
-                self._bases.setdefault(base % self._stride, set()).add(base)
+            for _, shift in _shifts(access, block):
+                step, rest = divmod(access.offset_bytes + shift, self._stride)
+                bases.setdefault(rest, set()).add(step)
+        self._bases = {rest: sorted(steps) for rest, steps in bases.items()}
 
     def __contains__(self, address: int) -> bool:
-        for base in self._bases.get(address % self._stride, ()):
-            step = (address - base) // self._stride
-            if self._direction < 0 and -_KEPT_STEPS <= step < 0:
-                return True
-            if self._direction > 0 and self._steps <= step < self._steps + _KEPT_STEPS:
-                return True
-        return False
+        step, rest = divmod(address, self._stride)
+        steps = self._bases.get(rest, [])
+        first = step + self._nearest
+        following = bisect_left(steps, first)
+        return following < len(steps) and steps[following] < first + self._kept
 
 
 def operations(work: ExpectedWork, block: Block, done: Mapping[str, int]) -> dict[str, Span]:
@@ -192,16 +257,16 @@ def operations(work: ExpectedWork, block: Block, done: Mapping[str, int]) -> dic
         done: what the pass does, with its approximations of quotients and roots ("approximate"): each is refined by
             Newton steps of additions and products.
     """
-    iterations = block.steps * block.copies
+    iterations = block.steps * block.bodies
     least = dict.fromkeys(_KINDS, 0)
     for operation in work.distinct or ():
         if block.variable in operation.variables and not operation.by_literal:
-            times = block.copies if block.along in operation.variables else 1
-            least[operation.kind] += block.steps * times
+            least[operation.kind] += block.steps * block.times(operation.variables)
     most = {kind: iterations * work.total.get(kind, 0) for kind in _KINDS}
     # a quotient may become a product with the reciprocal, a root a product with its approximation
     replaced = sum(max(0, most[kind] - done.get(kind, 0)) for kind in ("div", "sqrt"))
-    sums = work.reductions * block.steps if block.along is not None else 0
+    entries = block.times(block.whole.variables[:-1])
+    sums = work.reductions * block.steps * entries if block.along is not None or block.whole.variables else 0
     unused = (_CONVERTED * work.conversions + _UNUSED_PARTS * work.complex_products) * iterations
     extra = replaced + _NEWTON * done.get("approximate", 0) + unused
     fused = Span(

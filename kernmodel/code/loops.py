@@ -46,6 +46,7 @@ class LoopBody:
         innermost: no other loop inside.
         label: label of the first instruction of the pass, "" if it has none.
         left_out: indices of instructions of blocks with a call that the hot path avoids.
+        other_ways: indices of instructions of other versions of the body, one of which is chosen before it is entered.
     """
 
     number: int
@@ -57,6 +58,7 @@ class LoopBody:
     innermost: bool
     label: str
     left_out: tuple[int, ...] = ()
+    other_ways: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

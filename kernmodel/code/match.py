@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 
-from kernmodel.code.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
+from kernmodel.code.balance import Block, ExpectedWork, Span, WholeLoops, least_moved, most_moved, operations
 from kernmodel.code.calls import called_name
 from kernmodel.code.describe import (
     begin,
@@ -35,7 +35,7 @@ from kernmodel.code.model import (
     Surroundings,
 )
 from kernmodel.code.select import Picked, assembly_loop, pick_by_hand
-from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides
+from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides, versions
 from kernmodel.code.surroundings import Step, surroundings
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 from kernmodel.isa import isa_of
@@ -55,11 +55,23 @@ class ExpectedIndirect:
 
 @dataclass(frozen=True, slots=True)
 class OuterLoop:
-    """Another loop of the nest: what the accesses of the innermost body do per step of its variable."""
+    """Another loop of the nest: what the accesses of the innermost body do per step of its variable.
+
+    Attributes:
+        variable: its name.
+        expected, indirect: as of `Expectation`.
+        whole: loops within it that a step may execute entirely, if they are unrolled.
+        trip_count: its iterations, where they are known and the same in every execution.
+        exchangeable: the loops within it may also stand around it; else `expected` holds where a step executes
+            `whole`, because they begin elsewhere at each step of it.
+    """
 
     variable: str
     expected: tuple[ExpectedAccess, ...]
     indirect: tuple[ExpectedIndirect, ...] = ()
+    whole: tuple[WholeLoops, ...] = ()
+    trip_count: int | None = None
+    exchangeable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +111,39 @@ class Fit:
 
     Attributes:
         strides: the loop.
-        iterations: source iterations that one pass executes (innermost bodies), `steps` × `copies`.
-        steps: steps of the matched loop variable per pass.
-        copies: executions of the innermost body per step: more than 1 where another loop is unrolled into the body or
-            runs over vector lanes.
+        block: what one pass of it executes.
         variable: the outer loop variable that the loop runs over, None for the innermost one.
-        along: the variable of the loop whose iterations the copies are, None without copies.
+        loops_off: by how many the loops in which it stands are more or fewer than the source has around such blocks.
         exact: the bytes stored and loaded agree.
+        works: so does the arithmetic, as the source writes it.
         proof: what was cross-checked, in words.
         doubts: what was not certain.
     """
 
     strides: LoopStrides
-    iterations: int
-    steps: int
-    copies: int
+    block: Block
     variable: str | None
-    along: str | None
+    loops_off: int
     exact: bool
+    works: bool
     proof: str
     doubts: tuple[Note, ...]
+
+    @property
+    def steps(self) -> int:
+        """Steps of the matched loop variable per pass."""
+        return self.block.steps
+
+    @property
+    def copies(self) -> int:
+        """Executions of the innermost body per step: more than 1 where other loops are unrolled into the body or run
+        over vector lanes."""
+        return self.block.bodies
+
+    @property
+    def iterations(self) -> int:
+        """Source iterations that one pass executes (innermost bodies)."""
+        return self.steps * self.copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +167,8 @@ class _Source:
 
     `works` says whether the body computes with floating-point numbers, None where that is not known. `variable` is None
     for the innermost loop; `name` is the name of its variable, and `inner` that of the innermost loop, as far as known.
+    `trips` has the trip counts of all loops of the nest, outermost first. `whole` and `exchangeable` are as of an
+    `OuterLoop`.
     """
 
     expected: tuple[ExpectedAccess, ...]
@@ -151,6 +178,25 @@ class _Source:
     variable: str | None
     name: str
     inner: str
+    trips: Mapping[str, int | None]
+    whole: tuple[WholeLoops, ...] = ()
+    exchangeable: bool = True
+
+    @property
+    def most_steps(self) -> int | None:
+        """Steps of an execution of the loop; None where they are not known, or differ."""
+        return self.trips.get(self.name)
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The loops around this one."""
+        names = list(self.trips)
+        return tuple(names[: names.index(self.name)])
+
+    def loops(self, block: Block) -> int:
+        """The loops that code has which executes the nest in such blocks."""
+        jammed = block.along is not None and block.copies == self.trips.get(block.along)
+        return len(self.trips) - len(block.whole.variables) - jammed
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -240,7 +286,19 @@ def _choice(analysis: Analysis, loops: list[LoopStrides], told: Expectation) -> 
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
     if own is not None and not own:
         notes = (*notes, *_from_other_lines(main, analysis.listing, told))
-    return Choice(main, fits, source, notes)
+    return Choice(main, fits, source, (*notes, *_few_steps(main, source)))
+
+
+def _few_steps(main: Fit, source: _Source) -> Iterator[Note]:
+    """A warning where the loop executes less than half of the steps of its loop in the source, and so is the rest of
+    another, which does not fit: vectors whose elements are gathered have no stride that is known."""
+    trips, passes = source.trips.get(source.name), main.strides.passes
+    if trips and passes is not None and 2 * passes * main.steps < trips:
+        text = (
+            f"the loop executes {count(passes * main.steps, 'step')} of the {trips} of {source.name or 'the source'}: "
+            "the others are those of a loop that does not fit, which may take most of the time: see --loop"
+        )
+        yield Note("few-steps", text)
 
 
 def _from_other_lines(main: Fit, listing: Listing, told: Expectation) -> Iterator[Note]:
@@ -298,10 +356,13 @@ def _fitting(
         AssemblyError: no loop fits.
     """
     listing = analysis.listing
-    every = [
-        (source, [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None])
-        for source in sources
-    ]
+    found: list[list[Fit]] = [[] for _ in sources]
+    for strides in loops:
+        ways = [(n, fit) for n, s in enumerate(sources) if (fit := _fit(listing, strides, s, trip_count)) is not None]
+        if ways:
+            number, best = min(ways, key=lambda one: _misfit(one[1]))
+            found[number].append(best)
+    every = list(zip(sources, found, strict=True))
     working = [
         (source, [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]) for source, fits in every
     ]
@@ -315,7 +376,12 @@ def _fitting(
     for source, fits in every:
         if fits:
             return source, fits
-    raise _nothing_fits(listing, loops, sources[0])
+    raise _nothing_fits(listing, loops, sources)
+
+
+def _misfit(fit: Fit) -> tuple[bool, int, bool]:
+    """How badly a loop fits a source, to tell which of several sources, the innermost first, it executes."""
+    return not fit.exact, fit.loops_off, not fit.works
 
 
 def _executes_most(analysis: Analysis, fits: Sequence[Fit], others: Sequence[Fit]) -> bool:
@@ -331,7 +397,8 @@ def _executed(analysis: Analysis, fits: Sequence[Fit]) -> dict[int | None, int]:
     those around all of them and from within; empty where the passes of one are not known."""
     loops = {loop.number: loop for loop in analysis.flow.loops}
     found: list[dict[int | None, int]] = []
-    for fit in (one for one in fits if one.exact):
+    # of versions of a body one is executed
+    for fit in {one.strides.loop.number: one for one in fits if one.exact}.values():
         loop, passes, done = fit.strides.loop, fit.strides.passes, fit.iterations
         found.append({})
         while passes is not None:
@@ -363,9 +430,13 @@ def _sources(told: Expectation) -> tuple[_Source, ...]:
     work, variable = told.work or ExpectedWork(), told.variable
     works = None if told.work is None or any(work.total.values()) else False
     works = True if any(work.total.get(kind) for kind in _KINDS) else works
-    inner = _Source(told.expected, told.indirect, work, works, None, variable, variable)
+    trips = {outer.variable: outer.trip_count for outer in told.outer} | {variable: told.trip_count}
+    inner = _Source(told.expected, told.indirect, work, works, None, variable, variable, trips)
     others = (
-        _Source(other.expected, other.indirect, work, works, other.variable, other.variable, variable)
+        _Source(
+            *(other.expected, other.indirect, work, works, other.variable, other.variable, variable, trips),
+            *(other.whole, other.exchangeable),
+        )
         for other in reversed(told.outer)
     )
     return (inner, *(other for other in others if other.strides()))
@@ -380,7 +451,15 @@ def _innermost(analysis: Analysis, function: str | None) -> list[LoopStrides]:
     start, end = _extent(listing, function)
     inner = [body for body in analysis.flow.loops if body.innermost]
     inside = [body for body in inner if start <= listing.instructions[body.instructions[0]].address < end]
-    return [loop_strides(analysis, body) for body in inside]
+    return [version for body in inside for version in _versions(analysis, loop_strides(analysis, body))]
+
+
+def _versions(analysis: Analysis, whole: LoopStrides) -> tuple[LoopStrides, ...]:
+    """The versions of a loop's body, if they compute with different vectors: those are of the same iterations, and the
+    narrower ones for arrays that overlap. Else the source may have the branch, and the loop is taken as it is."""
+    found = versions(analysis, whole)
+    widths = {vector_bytes(body_of(analysis.listing, version.loop)) for version in found}
+    return found if len(widths) == len(found) else (whole,)
 
 
 def _from_lines(loops: list[LoopStrides], listing: Listing, told: Expectation) -> list[LoopStrides] | None:
@@ -410,9 +489,44 @@ def _fit(listing: Listing, strides: LoopStrides, source: _Source, trip_count: in
     """How the loop fits, None if it does not."""
     if not source.strides():
         return _fit_by_work(listing, strides, source, trip_count)
-    moving = _moving(strides)
-    fits = [_fit_steps(listing, strides, moving, source, u, trip_count) for u in _candidates(moving, source)]
-    return max((fit for fit in fits if fit is not None), key=lambda f: (f.exact, f.steps), default=None)
+    seen = _seen(listing, strides)
+    fits = [_fit_steps(strides, seen, source, u) for u in _candidates(seen.moving, source)]
+    return max((fit for fit in fits if fit is not None), key=lambda f: (f.exact, -f.loops_off, f.steps), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What one pass of a loop does.
+
+    Attributes:
+        body: its instructions.
+        moving: the bytes that it moves.
+        loops: in how many loops it stands, itself counted.
+        low, high: its floating-point operations, where vectors may be half empty, and where all their lanes count.
+        conditional: it may leave something out.
+        calls: it calls functions.
+    """
+
+    body: tuple[Instruction, ...]
+    moving: _Moving
+    loops: int
+    low: Mapping[str, int]
+    high: Mapping[str, int]
+    conditional: bool
+    calls: bool
+
+
+def _seen(listing: Listing, strides: LoopStrides) -> _Pass:
+    body = body_of(listing, strides.loop)
+    return _Pass(
+        body=body,
+        moving=_moving(strides),
+        loops=strides.loop.depth,
+        low=floating_work(body, half=True),
+        high=floating_work(body),
+        conditional=any(instruction.branch == "conditional" for instruction in body[:-1]) or any(map(_is_masked, body)),
+        calls=any(instruction.branch == "call" for instruction in body),
+    )
 
 
 def _moving(strides: LoopStrides) -> _Moving:
@@ -425,7 +539,7 @@ def _moving(strides: LoopStrides) -> _Moving:
         for written in _directions(stream):
             key = (written, stream.stride_bytes)
             # the displacement tells references of one base apart; those of different bases cannot be compared
-            span = (address.constant, address.constant + reference.size_bytes)
+            span = (address.constant, address.constant + _PADDED.get(reference.size_bytes, reference.size_bytes))
             spans.setdefault(key, {}).setdefault(address.terms, []).append(span)
     total = {key: sum(map(_union, bases.values())) for key, bases in spans.items()}
     return _Moving(
@@ -434,6 +548,10 @@ def _moving(strides: LoopStrides) -> _Moving:
         unknown_stored=total.get((True, None), 0),
         unknown_loaded=total.get((False, None), 0),
     )
+
+
+_PADDED = {10: 16}
+"""Bytes of the element that a number of the x87 unit is moved as."""
 
 
 def _directions(stream: AddressStream) -> tuple[bool, ...]:
@@ -477,24 +595,27 @@ def _placed_by_indices(moving: _Moving, source: _Source, bodies: int) -> bool:
     return (moving.unknown_loaded, moving.unknown_stored) == (loaded, stored)
 
 
-def _fit_steps(
-    listing: Listing, strides: LoopStrides, moving: _Moving, source: _Source, steps: int, trip_count: int | None
-) -> Fit | None:
+def _fit_steps(strides: LoopStrides, seen: _Pass, source: _Source, steps: int) -> Fit | None:
     """The fit with `steps` steps of the source's variable per pass, None if the streams contradict it."""
-    if not _directions_fit(moving, source, steps):
+    if not _directions_fit(seen.moving, source, steps):
         return None
-    body = body_of(listing, strides.loop)
-    block, balance = _balanced_block(body, moving, source, steps, trip_count)
-    unknown = not _placed_by_indices(moving, source, steps * block.copies)
+    block, balance = _balanced_block(seen, source, steps)
+    unknown = not _placed_by_indices(seen.moving, source, steps * block.bodies)
     doubts = [_doubt_unknown(strides)] if unknown else []
     moved = [item for item in balance if item.moved and item.misses]
     if moved:
         words = "; ".join(map(str, moved))
         doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {words}"))
-    exact = not moved and not unknown
-    proof = _proof(body, moving, source, block)
-    iterations = steps * block.copies
-    return Fit(strides, iterations, steps, block.copies, source.variable, block.along, exact, proof, tuple(doubts))
+    return Fit(
+        strides=strides,
+        block=block,
+        variable=source.variable,
+        loops_off=abs(seen.loops - source.loops(block)),
+        exact=not moved and not unknown,
+        works=not any(item.misses for item in _work_balance(seen, source, block, strict=True)),
+        proof=_proof(seen, source, block),
+        doubts=tuple(doubts),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,108 +645,123 @@ class _Balance:
         return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {iterations} of the source"
 
 
-def _balanced_block(
-    body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
-) -> tuple[Block, tuple[_Balance, ...]]:
+def _balanced_block(seen: _Pass, source: _Source, steps: int) -> tuple[Block, tuple[_Balance, ...]]:
     """The block of iterations that one pass executes, and its balance: the smallest that explains everything.
 
-    If none does, the one that is least off. Where loads and stores leave several, the work decides.
+    If none does, the one that is least off. Where loads and stores leave several, the loops around the code decide,
+    then the work.
     """
+    trips = source.trips
 
     def off(block: Block) -> float:
         """How far the pass is outside of what the block may move and compute, as parts of that."""
-        return sum(item.off for item in _balances(body, moving, source, block))
+        return sum(item.off for item in _balances(seen, source, block))
 
-    low, high = floating_work(body, half=True), floating_work(body)
+    def partly(block: Block) -> bool:
+        """Loops that are unrolled within an outer one are unrolled entirely, or jammed."""
+        along = block.along
+        return along is not None and along not in source.around and block.copies != trips.get(along)
 
     def untypical(block: Block) -> tuple[int, int]:
         """How far the work is from what the source writes for the block, first where vectors may be half empty, then if
         all their lanes count; 0 if the source has none."""
-        wanted = {kind: steps * block.copies * source.work.total.get(kind, 0) for kind in _KINDS}
+        wanted = {kind: steps * block.bodies * source.work.total.get(kind, 0) for kind in _KINDS}
         if not any(wanted.values()):
             return 0, 0
-        spans = [(Span(low[kind], high[kind]), Span(high[kind], high[kind]), wanted[kind]) for kind in _KINDS]
-        return sum(half.misses(work) for half, _, work in spans), sum(full.misses(work) for _, full, work in spans)
+        ends = [(seen.low.get(kind, 0), seen.high.get(kind, 0), wanted[kind]) for kind in _KINDS]
+        half, full = ([(low, high, work) for low, high, work in ends], [(high, high, work) for _, high, work in ends])
+        return sum(Span(*e[:2]).misses(e[2]) for e in half), sum(Span(*e[:2]).misses(e[2]) for e in full)
 
-    blocks = list(_blocks(source, steps, trip_count))
-    rough = {block: _roughly_off(body, moving, source, block) for block in blocks}
+    blocks = list(_blocks(source, steps))
+    rough = {block: _roughly_off(seen, source, block) for block in blocks}
     possible = [block for block in blocks if not rough[block]] or [min(blocks, key=lambda block: rough[block])]
-    placed = {block: not _placed_by_indices(moving, source, steps * block.copies) for block in possible}
-    # an inner loop that is unrolled within an outer one is unrolled entirely, or jammed
-    partly = {block: block.along == source.inner and block.copies != trip_count for block in possible}
-    best = min(possible, key=lambda b: (off(b), placed[b], partly[b], untypical(b), b.copies, b.along != source.inner))
-    return best, tuple(_balances(body, moving, source, best))
+
+    def preference(block: Block) -> tuple[object, ...]:
+        placed = not _placed_by_indices(seen.moving, source, steps * block.bodies)
+        loops = abs(seen.loops - source.loops(block))
+        along = block.along is not None, block.along != source.inner
+        return off(block), placed, loops, partly(block), untypical(block), block.bodies, along
+
+    best = min(possible, key=preference)
+    return best, tuple(_balances(seen, source, best))
 
 
 _MOST_JAMMED = 16
 """Iterations of another loop that compilers put into one pass at most, unless they unroll a short loop entirely."""
 
 
-def _blocks(source: _Source, steps: int, trip_count: int | None) -> Iterator[Block]:
+def _blocks(source: _Source, steps: int) -> Iterator[Block]:
     """The blocks of iterations that one pass may execute, smaller ones first."""
-    yield Block(source.name, steps)
-    counts = range(2, _MOST_JAMMED + 1)
-    for along in source.others:
-        for copies in counts:
-            yield Block(source.name, steps, copies, along)
-        if source.variable is not None and along == source.inner and (trip_count or 0) > _MOST_JAMMED:
-            yield Block(source.name, steps, trip_count or 0, along)
+    counts, most = range(2, _MOST_JAMMED + 1), source.most_steps
+    entirely = {(*whole.variables, len(whole.points)) for whole in source.whole}
+    if source.exchangeable:
+        yield Block(source.name, steps, most_steps=most)
+        for along in source.others:
+            for copies in counts:
+                if (along, copies) not in entirely:
+                    yield Block(source.name, steps, copies, along, most_steps=most)
+    for whole in source.whole:
+        yield Block(source.name, steps, whole=whole, most_steps=most)
+        # with loops left between, they were exchanged
+        if len(source.around) + 1 + len(whole.variables) == len(source.trips) and whole.alike:
+            for along in source.around:
+                for copies in counts:
+                    if copies != source.trips.get(along):  # else that loop is another one that is executed entirely
+                        yield Block(source.name, steps, copies, along, whole, most)
 
 
-def _roughly_off(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> float:
+def _roughly_off(seen: _Pass, source: _Source, block: Block) -> float:
     """How much more the pass does than the block may do at most, or less than the work that has to be left."""
     total = 0.0
-    for written, moved in ((False, moving.loaded), (True, moving.stored)):
+    for written, moved in ((False, seen.moving.loaded), (True, seen.moving.stored)):
         most = most_moved(source.expected, block, written=written)
         total += sum(max(0, size / max(1, most.get(s // block.steps, 0)) - 1) for s, size in moved.items())
-    return total + sum(item.off for item in _work_balance(body, source, block))
+    return total + sum(item.off for item in _work_balance(seen, source, block))
 
 
-def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> Iterator[_Balance]:
+def _balances(seen: _Pass, source: _Source, block: Block) -> Iterator[_Balance]:
     """Loads and stores by stride, and operations by kind, against what the source allows."""
+    moving = seen.moving
     sides = ((False, moving.loaded, moving.unknown_loaded), (True, moving.stored, moving.unknown_stored))
-    conditional = any(instruction.branch == "conditional" for instruction in body[:-1]) or any(map(_is_masked, body))
     for written, moved, unknown in sides:
-        least = least_moved(source.expected, block, written=written, conditional=conditional)
+        least = least_moved(source.expected, block, written=written, conditional=seen.conditional)
         for stride, most in most_moved(source.expected, block, written=written).items():
             found = moved.get(block.steps * stride, 0)
             # streams without a known stride may be any of the source's
             allowed = Span(max(0, least.get(stride, 0) - unknown), most)
             what, place = "B stored" if written else "B loaded", f" with a stride of {block.steps * stride:+d} B"
-            yield _Balance(what, place, found, allowed, block.steps * block.copies, True)
-    yield from _work_balance(body, source, block)
+            yield _Balance(what, place, found, allowed, block.steps * block.bodies, True)
+    yield from _work_balance(seen, source, block)
 
 
 def _is_masked(instruction: Instruction) -> bool:
     return instruction.has_mask or isa_of(instruction.isa).is_masked_move(instruction)
 
 
-def _work_balance(
-    body: tuple[Instruction, ...], source: _Source, block: Block, *, strict: bool = False
-) -> Iterator[_Balance]:
+def _work_balance(seen: _Pass, source: _Source, block: Block, *, strict: bool = False) -> Iterator[_Balance]:
     """Operations by kind against what the source allows; nothing where the source's are not known.
 
     `strict`: although the compiler was allowed to reorder arithmetic, and so to save some.
     """
     if not source.works:
         return
-    low, high = floating_work(body, half=True), floating_work(body)
-    for kind, allowed in operations(source.work, block, high).items():
-        least, most = (sum(done[part] for part in kind.split(" and ")) for done in (low, high))
-        unknown = source.work.open_ended or any(instruction.branch == "call" for instruction in body)
+    for kind, allowed in operations(source.work, block, seen.high).items():
+        least, most = (sum(done.get(part, 0) for part in kind.split(" and ")) for done in (seen.low, seen.high))
+        unknown = source.work.open_ended or seen.calls
         span = Span(0, max(most, allowed.most)) if unknown else allowed
         span = Span(0, span.most) if source.work.reassociated and not strict else span
         found = least if most > span.most else most
-        yield _Balance(f"{kind} operations", "", found, span, block.steps * block.copies, False)
+        yield _Balance(f"{kind} operations", "", found, span, block.steps * block.bodies, False)
 
 
-def _proof(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> str:
+def _proof(seen: _Pass, source: _Source, block: Block) -> str:
     """What was cross-checked, in words."""
+    moving = seen.moving
     stores = source.strides(written=True) or source.indirect_bytes(written=True)
     moved, unknown = (moving.stored, moving.unknown_stored) if stores else (moving.loaded, moving.unknown_loaded)
     proof = f"{sum(moved.values()) + unknown} B {'stored' if stores else 'loaded'} per pass"
-    if _copies_by_work(body, source, block.steps) == block.copies:
-        proof += f" and {_work_words(body, source)}"
+    if _copies_by_work(seen.body, source, block.steps) == block.bodies:
+        proof += f" and {_work_words(seen.body, source)}"
     return proof
 
 
@@ -645,12 +781,9 @@ def _doubt_unknown(strides: LoopStrides) -> Note:
 
 def _doubt_work(listing: Listing, fit: Fit, source: _Source) -> tuple[Note, ...]:
     """Warnings where the loop computes something else than the source, or as much of it as other iterations would."""
-    body = body_of(listing, fit.strides.loop)
     if not _works_otherwise(listing, fit.strides, source):
-        block = Block(source.name, fit.steps, fit.copies, fit.along)
-        return tuple(
-            _work_note(item, source) for item in _work_balance(body, source, block, strict=True) if item.misses
-        )
+        balance = _work_balance(_seen(listing, fit.strides), source, fit.block, strict=True)
+        return tuple(_work_note(item, source) for item in balance if item.misses)
     loop, kernel = ("no", "some") if source.works else ("some", "no")
     text = f"the loop does {loop} floating-point work and the source {kernel}: it may be the loop of another nest"
     return (Note("work-differs", text),)
@@ -684,7 +817,7 @@ def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_c
         iterations, proof = by_passes, f"{strides.passes} passes for {trip_count} iterations"
     if iterations is None:
         return None
-    return Fit(strides, iterations, iterations, 1, None, None, True, proof, ())
+    return Fit(strides, Block(source.name, iterations), None, 0, True, True, proof, ())
 
 
 def _choose(
@@ -797,8 +930,8 @@ def _result(
     doubts = fit.doubts + _doubt_work(listing, fit, source)
     found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, source, trip_count))
     loop = assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
-    outer = fit.copies > 1 and fit.variable is None and fit.along not in (None, source.inner)
-    return replace(loop, variable=fit.variable, steps=fit.steps, along=fit.along if outer else None)
+    along = fit.block.along if fit.variable is None else None
+    return replace(loop, variable=fit.variable, steps=fit.steps, along=along, whole=fit.block.whole.variables)
 
 
 def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
@@ -826,15 +959,18 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
     if _is_collapsed(fit, trip_count):
         text = "the compiler made one loop of the inner loop and those around it"
         return (Note(LOOPS_COLLAPSED, text, "assumption"),)
-    if fit.variable is not None and fit.along == source.inner and fit.copies == trip_count:
-        text = f"the compiler unrolled the inner loop: a step of {fit.variable} executes {fit.copies} inner iterations"
-        return (Note("inner-loop-unrolled", text, "assumption"),)
-    notes = []
-    if fit.variable is not None:
+    notes, block = [], fit.block
+    whole = block.whole.variables
+    if fit.variable is not None and len(source.around) + 1 + len(whole) < len(source.trips):
         text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
         notes.append(Note("loops-exchanged", text))
-    if fit.copies > 1:
-        text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} at once"
+    if whole:
+        loops = f"inner loops ({', '.join(whole)})" if len(whole) > 1 else "inner loop"
+        bodies = f"{'' if block.whole.alike else 'up to '}{len(block.whole.points)} inner iterations"
+        text = f"the compiler unrolled the {loops}: a step of {fit.variable} executes {bodies}"
+        notes.append(Note("inner-loop-unrolled", text, "assumption"))
+    if block.copies > 1:
+        text = f"the compiler executes {block.copies} iterations of the loop over {block.along} at once"
         notes.append(Note("outer-loop-unrolled", f"{text} (unroll-and-jam or vector lanes)", "assumption"))
     return tuple(notes)
 
@@ -851,7 +987,7 @@ def _removed_loops(analysis: Analysis, found: Choice, told: Expectation) -> tupl
         return ()
     if any(note.code == "loop-copies" for note in found.notes):
         return ()
-    names = ", ".join(outer.variable for outer in told.outer)
+    names = ", ".join(dict.fromkeys(outer.variable for outer in told.outer))
     text = (
         f"the compiled function has no loop around this one: the compiler removed or unrolled the loop over {names}; "
         "what is said of all its iterations, as the time of the nest and what caches hold, is that of the source"
@@ -866,17 +1002,18 @@ def _is_collapsed(fit: Fit, trip_count: int | None) -> bool:
 
 def _by_hand(listing: Listing, picked: Picked, sources: tuple[_Source, ...], trip_count: int | None) -> AssemblyLoop:
     """A loop that the user chose: matched as far as it fits, never refused."""
-    strides, how, role = picked.strides, picked.how, picked.role
-    for source in sources:
-        fit = _fit(listing, strides, source, trip_count)
-        if fit is not None:
-            result = _result(listing, fit, (), source, trip_count)
-            around = None
-            if picked.analysis is not None:
-                others = (s for s in _innermost(picked.analysis, None) if s.loop != strides.loop)
-                fits = [f for s in others if (f := _fit(listing, s, source, trip_count)) is not None]
-                around = _around(picked.analysis, fit, fits, source, trip_count)
-            return replace(result, role=role, evidence=f"{how} {result.evidence}", around=around)
+    strides, how, role, analysis = picked.strides, picked.how, picked.role, picked.analysis
+    fitting = [(fit, s) for s in sources if (fit := _fit(listing, strides, s, trip_count)) is not None]
+    if fitting:
+        # what stands around a stretch of lines is not known
+        fit, source = min(fitting, key=lambda one: _misfit(one[0]) if analysis else (not one[0].exact,))
+        result = _result(listing, fit, (), source, trip_count)
+        around = None
+        if analysis is not None:
+            others = (s for s in _innermost(analysis, None) if s.loop.number != strides.loop.number)
+            fits = [f for s in others if (f := _fit(listing, s, source, trip_count)) is not None]
+            around = _around(analysis, fit, fits, source, trip_count)
+        return replace(result, role=role, evidence=f"{how} {result.evidence}", around=around)
     text = f"the chosen code does not fit the kernel: it has {describe_streams(strides)}, {_wanted(sources[0])}"
     note = Note("unmatched-loop", text, where=Location(listing.file, body_of(listing, strides.loop)[0].line or None))
     return assembly_loop(listing, strides, None, how, role, (note,))
@@ -895,7 +1032,11 @@ def _wanted(source: _Source) -> str:
 _LIBRARY = ("memcpy", "memmove", "memset")
 
 
-def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -> AssemblyError:
+_KEEP_LOOPS = "--param=max-completely-peel-times=1 (gcc) or -fno-unroll-loops (clang)"
+"""Flags with which compilers leave loops of few iterations loops."""
+
+
+def _nothing_fits(listing: Listing, loops: list[LoopStrides], sources: Sequence[_Source]) -> AssemblyError:
     """The error for a listing without a fitting loop: says what was found and what was expected."""
     isa = isa_of(listing.isa)
     for instruction in listing.instructions:
@@ -910,7 +1051,12 @@ def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -
             return AssemblyError(what, where=instruction.place_in(listing.file), todo=todo)
     if not loops:
         what = "the code has no loop: the compiler unrolled it entirely, or removed it"
-        return AssemblyError(what, where=listing.file, todo="give larger sizes with -D, or another listing with --asm")
+        todo = f"give larger sizes with -D, --flags with {_KEEP_LOOPS}, or another listing with --asm"
+        return AssemblyError(what, where=listing.file, todo=todo)
     found = "\n".join(f"  {describe(listing, strides)}" for strides in loops)
     todo = f"choose by hand with --loop N, --lines or markers:\n{found}"
-    return AssemblyError(f"no loop of the code fits the kernel: {_wanted(source)}", where=listing.file, todo=todo)
+    if any(source.whole for source in sources):
+        short = f"the compiler may have unrolled the loop over {sources[0].name} into one that has others within it"
+        todo = f"{short}: give larger sizes with -D, or --flags with {_KEEP_LOOPS}; else {todo}"
+    what = f"no loop of the code fits the kernel: {_wanted(sources[0])}"
+    return AssemblyError(what, where=listing.file, todo=todo)

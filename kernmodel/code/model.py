@@ -131,6 +131,7 @@ class AssemblyLoop:
             one; None for the innermost loop of the source.
         steps: steps of that variable per pass, None where no source was matched.
         along: the outer loop of which a pass executes several iterations at once (unroll-and-jam), None without.
+        whole: the loops of which a step of `variable` executes all iterations (unrolled entirely).
         around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
         function: the function that holds it, "" where the code names none.
         alignment: bytes modulo which the addresses of its instructions are known; 1 where nothing is.
@@ -155,6 +156,7 @@ class AssemblyLoop:
     alignment: int = 1
     source_lines: tuple[int, ...] = ()
     along: str | None = None
+    whole: tuple[str, ...] = ()
 
     @property
     def copies(self) -> float:

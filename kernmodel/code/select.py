@@ -231,11 +231,12 @@ def _branching(listing: Listing, loop: LoopBody) -> tuple[Note, ...]:
     """A note for a body with blocks that some passes skip."""
     body = body_of(listing, loop)
     places = {instruction.address for instruction in body[1:]}
-    before_cold = {index - 1 for index in loop.left_out}  # such a branch has one way only that is analysed
+    left_out = {*loop.left_out, *loop.other_ways}
+    before_left_out = {index - 1 for index in left_out}  # such a branch has one way only that is analysed
     inside = [
         instruction
         for index, instruction in zip(loop.instructions, body, strict=True)
-        if instruction.branch == "conditional" and instruction.target in places and index not in before_cold
+        if instruction.branch == "conditional" and instruction.target in places and index not in before_left_out
     ]
     if not inside:
         return ()

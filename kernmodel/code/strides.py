@@ -9,7 +9,9 @@ number there either, it stays symbolic.
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterator
+from dataclasses import field, replace
+from itertools import product
 
 from kernmodel.code.loops import ControlFlow, LoopBody
 from kernmodel.code.model import AddressStream, StreamStart
@@ -136,6 +138,95 @@ def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
             streams.append(AddressStream(place, reference, stride, _start(analysis, steps, loop, address)))
             addresses.append(address)
     return LoopStrides(loop, tuple(streams), tuple(addresses), _passes(analysis, steps, loop))
+
+
+_MOST_CHOICES = 3
+"""Branches within a loop that choose among versions, at most: of more, no versions are made."""
+
+
+def versions(analysis: Analysis, whole: LoopStrides) -> tuple[LoopStrides, ...]:
+    """The versions of a loop's body among which branches choose that go the same way in every pass, each as a loop of
+    its own; the loop as it is where it has none.
+
+    Compilers test within a nest whether the arrays of a loop overlap, and the test stays in the loop around where
+    they unroll the inner one entirely.
+    """
+    choosing = [block for block in whole.loop.blocks if _chooses_once(analysis, whole.loop, block)]
+    if not choosing or len(choosing) > _MOST_CHOICES:
+        return (whole,)
+    found: dict[tuple[int, ...], LoopStrides] = {}
+    for ways in product(*(analysis.flow.blocks[block].successors for block in choosing)):
+        kept = _on_the_way(analysis, whole.loop, dict(zip(choosing, ways, strict=True)))
+        if whole.loop.header in kept:
+            one = _version(analysis, whole, kept)
+            found[one.loop.blocks] = one
+    return tuple(found.values())
+
+
+def _chooses_once(analysis: Analysis, loop: LoopBody, number: int) -> bool:
+    """Whether a block ends in a branch within the loop on something that the loop does not change."""
+    block = analysis.flow.blocks[number]
+    compared = analysis.trace.branches.get(block.end - 1)
+    if compared is None or len(block.successors) < 2 or _leaves(analysis, loop, number):
+        return False
+    branch = analysis.listing.instructions[block.end - 1]
+    tested = _tested(compared, isa_of(branch.isa).condition(branch))
+    if tested is None or loop.header in block.successors:
+        return False
+    steps: dict[int, _Steps] = {}
+    steps |= {other.number: _Steps(analysis, other, steps) for other in analysis.flow.loops}
+    return steps[loop.number].of(tested) == ZERO
+
+
+def _on_the_way(analysis: Analysis, loop: LoopBody, chosen: dict[int, int]) -> frozenset[int]:
+    """The blocks of a loop that lie on a way from its head back to it, where some blocks have one successor only."""
+    following = {
+        block: [s for s in analysis.flow.blocks[block].successors if s in loop.blocks and chosen.get(block, s) == s]
+        for block in loop.blocks
+    }
+    before = {block: [b for b in loop.blocks if block in following[b]] for block in loop.blocks}
+    return _reached(following, loop.header) & _reached(before, loop.header)
+
+
+def _reached(following: dict[int, list[int]], start: int) -> frozenset[int]:
+    """What is reached from a block by a step or more."""
+    seen: set[int] = set()
+    work = [start]
+    while work:
+        new = set(following[work.pop()]) - seen
+        seen |= new
+        work += new
+    return frozenset(seen)
+
+
+def _version(analysis: Analysis, whole: LoopStrides, kept: frozenset[int]) -> LoopStrides:
+    """A loop with some of its blocks only."""
+    blocks = analysis.flow.blocks
+
+    def inside(wanted: bool) -> Iterator[int]:
+        for block in whole.loop.blocks:
+            if (block in kept) == wanted:
+                yield from range(blocks[block].first, blocks[block].end)
+
+    own = tuple(inside(True))
+    places = {index: place for place, index in enumerate(own)}
+    streams = [
+        (replace(stream, instruction=places[index]), address)
+        for stream, address in zip(whole.streams, whole.addresses, strict=True)
+        if (index := whole.loop.instructions[stream.instruction]) in places
+    ]
+    body = replace(
+        whole.loop,
+        blocks=tuple(block for block in whole.loop.blocks if block in kept),
+        instructions=own,
+        other_ways=tuple(inside(False)),
+    )
+    return replace(
+        whole,
+        loop=body,
+        streams=tuple(stream for stream, _ in streams),
+        addresses=tuple(address for _, address in streams),
+    )
 
 
 def _resolve(analysis: Analysis, steps: dict[int, _Steps], value: Linear) -> Linear:

@@ -105,7 +105,6 @@ def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
         what = f"is {loop.isa} code, but {core.parameters.title} executes {core.parameters.isa}"
         raise InstructionTableError(what, where=loop.file, todo="choose a core that executes it, or give other code")
     refuse_missing(loop.instructions, core.lacked, core.parameters, loop.file)
-    loop = replace(loop, instructions=isa_of(loop.isa).with_named_registers(loop.instructions))
     incore = analyse(
         loop,
         core.parameters,

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 import kernmodel as km
-from kernmodel.code.balance import ExpectedWork
+from kernmodel.code.balance import ExpectedWork, WholeLoops
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.describe import floating_work
 from kernmodel.code.listing import read_listing
@@ -27,6 +27,11 @@ def read(array: str, stride: int, element: int = 8, **others: int) -> ExpectedAc
 
 def write(array: str, stride: int, element: int = 8, **others: int) -> ExpectedAccess:
     return ExpectedAccess(array, element, stride, True, others=tuple(others.items()))
+
+
+def whole(variable: str, length: int) -> tuple[WholeLoops, ...]:
+    """An innermost loop that a step of the one around it may execute entirely."""
+    return (WholeLoops((variable,), tuple((number,) for number in range(length))),)
 
 
 @cache
@@ -105,6 +110,14 @@ def test_a_loop_that_comes_from_other_lines_of_the_source_is_told(lines: tuple[i
     told = Expectation(TRIAD_ACCESSES, function="f", lines=lines, source_lines=dict.fromkeys(range(3, 9), 7))
     found = choose_loop(read_listing(text, "k.s", syntax="att"), told)
     assert any(note.code == "loop-from-elsewhere" for note in found.notes) == noted
+
+
+@pytest.mark.parametrize(("trip_count", "noted"), [(5000, True), (8, False), (None, False)])
+def test_a_loop_of_few_of_the_steps_is_told_to_be_that_of_the_rest(trip_count: int | None, noted: bool) -> None:
+    text = "f:\n xorl %eax, %eax\n.L3:\n vmovsd (%rsi,%rax,8), %xmm1\n vfmadd132sd (%rdx,%rax,8), %xmm0, %xmm1\n"
+    text += " vmovsd %xmm1, (%rdi,%rax,8)\n incq %rax\n cmpq $7, %rax\n jne .L3\n ret\n"
+    found = choose_loop(read_listing(text, "k.s", syntax="att"), Expectation(TRIAD_ACCESSES, trip_count=trip_count))
+    assert any(note.code == "few-steps" for note in found.notes) == noted
 
 
 def test_the_loop_of_a_function_that_is_called_is_found_where_the_caller_has_none() -> None:
@@ -205,7 +218,7 @@ ROWS = (
 
 @pytest.mark.parametrize("flags", ["-O1", "-O3 -march=haswell", "-Ofast -march=haswell"])
 def test_inner_loop_that_is_unrolled_entirely(flags: str) -> None:
-    over_j = OuterLoop("j", (read("a", 32, i=8), write("b", 8)))
+    over_j = OuterLoop("j", (read("a", 32, i=8), write("b", 8)), whole=whole("i", 4))
     work = ExpectedWork({"add": 1})
     found = choose_loop(
         compiled(ROWS, flags),
@@ -245,7 +258,9 @@ k:
 def test_of_an_unrolled_inner_loop_and_a_loop_for_the_rest_the_one_that_executes_most_is_taken() -> None:
     """Of nine steps of k, the loop over k executes eight, and the loop over i, which fits further in, the last."""
     inner = (read("a", 0, k=8), read("b", 8, k=32), read("c", 8, k=0), write("c", 8, k=0))
-    over_k = OuterLoop("k", (read("a", 8, i=0), read("b", 32, i=8), read("c", 0, i=8), write("c", 0, i=8)))
+    over_k = OuterLoop(
+        "k", (read("a", 8, i=0), read("b", 32, i=8), read("c", 0, i=8), write("c", 0, i=8)), whole=whole("i", 4)
+    )
     work = ExpectedWork({"add": 1, "mul": 1})
     told = Expectation(inner, outer=(over_k,), work=work, variable="i", trip_count=4)
     found = choose_loop(read_listing(UNROLLED_AND_REST, "k.s"), told)
@@ -460,7 +475,11 @@ def test_short_inner_loop_that_fills_a_vector_is_not_taken_for_half_as_many_iter
     )
     outer = (
         OuterLoop("k", (read("a", 576, 4, j=48, i=4), read("a", 576, 4, j=48, i=4), write("b", 576, 4, j=48, i=4))),
-        OuterLoop("j", (read("a", 48, 4, k=576, i=4), read("a", 48, 4, k=576, i=4), write("b", 48, 4, k=576, i=4))),
+        OuterLoop(
+            "j",
+            (read("a", 48, 4, k=576, i=4), read("a", 48, 4, k=576, i=4), write("b", 48, 4, k=576, i=4)),
+            whole=whole("i", 4),
+        ),
     )
     inner = (read("a", 4, 4, k=576, j=48), read("a", 4, 4, k=576, j=48), write("b", 4, 4, k=576, j=48))
     listing = compiled(source, "-O3 -march=haswell")
@@ -475,7 +494,7 @@ def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
         "void k(double*restrict y,double(*restrict v)[8],int(*restrict p)[8],double*restrict x){"
         "for(int j=0;j<999;++j){double s=0;for(int i=0;i<8;++i)s+=v[j][i]*x[p[j][i]];y[j]=s;}}"
     )
-    outer = OuterLoop("j", (read("v", 64, i=8), read("p", 32, 4, i=4), write("y", 8)), (FROM_X,))
+    outer = OuterLoop("j", (read("v", 64, i=8), read("p", 32, 4, i=4), write("y", 8)), (FROM_X,), whole("i", 8))
     inner = (read("v", 8), read("p", 4, 4))
     found = choose_loop(
         compiled(source, "-O3 -march=haswell"),

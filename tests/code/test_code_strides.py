@@ -185,6 +185,23 @@ def test_pointers_kept_in_vector_registers_and_spilled_from_there() -> None:
     assert vectors == [StreamStart("rdi", 64)] * 2
 
 
+def test_pointers_kept_in_mask_registers() -> None:
+    text = """f:
+    leaq 64(%rdi), %rax
+    kmovq %rax, %k7
+    xorl %eax, %eax
+.L2:
+    kmovq %k7, %rdx
+    vaddps (%rdx,%rax), %zmm5, %zmm5
+    addq $64, %rax
+    cmpq $768, %rax
+    jne .L2
+    ret
+"""
+    (stream,) = innermost(text).streams
+    assert (stream.start, stream.stride_bytes) == (StreamStart("rdi", 64), 64)
+
+
 def test_inner_bound_that_advances_with_the_outer_loop() -> None:
     text = """f:
     leaq 800(%rdi), %rdx

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.code.listing import decode_bytes
+from kernmodel.code.listing import decode_bytes, read_listing
+from kernmodel.code.select import select_without_source
+from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
-from kernmodel.incore.core import Settings
+from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import TOOLS, Cost, assembly_line, models
@@ -208,3 +210,14 @@ LOOPS = {
 def test_values_are_followed_through_the_stack(code: str) -> None:
     query = BlockQuery(1, code.replace(" ", ""), "SKL")
     assert answer(query, Cores(Settings())).prediction == pytest.approx(LOOPS[code], abs=0.01)
+
+
+def test_a_pass_that_pushes_and_pops_hands_nothing_to_the_next() -> None:
+    """Whoever asks: `fld` gives the top of the stack a new value, and so a new register."""
+    code = (
+        ".L3:\n fldt (%rdx,%rax)\n fadd %st(0), %st\n fstpt (%rsi,%rax)\n addq $16, %rax\n cmpq %rax, %rdi\n jne .L3\n"
+    )
+    loop = select_without_source(read_listing(code, "k.s", syntax="att"))
+    found = analyse(loop, load_parameters("CLX"), table("CLX"))
+    assert found.lcd is not None and found.lcd.cycles == 1.0
+    assert found.prediction == analyse_block(loop, Core.of(load_parameters("CLX"), Settings()), Settings()).prediction

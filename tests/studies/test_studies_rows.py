@@ -40,7 +40,7 @@ def nest_of(n: int, end: str):
 
 def test_a_pass_holds_the_longest_row() -> None:
     nest = nest_of(44, "j")
-    assert row_lengths(nest, {}) == (44, pytest.approx(22.5))
+    assert row_lengths(nest, {}, "j") == (44, pytest.approx(22.5))
     found = with_whole_rows(LOOP, nest, {})
     assert found.iterations_per_pass == 44
     (note,) = found.notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
@@ -64,7 +63,6 @@ class OwnPredictor:
     def _analysed(self, instructions: tuple[Instruction, ...], notion: Notion) -> PieceCycles:
         loop = as_loop(instructions)
         refuse_missing(instructions, self.core.lacked, self.core.parameters, "")
-        loop = replace(loop, instructions=isa_of(loop.isa).with_named_registers(instructions))
         offset = instructions[0].address % CODE_ALIGNMENT
         model = self.analyser
         found = analyse(loop, self.core.parameters, self.core.table, notion=notion, offset=offset, model=model)

@@ -7,6 +7,7 @@ section I-A). docs/incore.md gives the formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from kernmodel.code.model import AssemblyLoop
@@ -84,7 +85,8 @@ def analyse(
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
-    instructions = loop.instructions
+    instructions = isa_of(loop.isa).with_named_registers(loop.instructions)
+    loop = replace(loop, instructions=instructions)
     rows = tuple(row_of(instruction, table) for instruction in instructions)
     even = port_model == "even"
     core = model or modelled_core(parameters, memory)

@@ -186,6 +186,7 @@ class _Code:
 
     def chain(self, instructions: tuple[Instruction, ...]) -> float:
         """Cycles of the slowest chain from one execution of the code to the next."""
+        instructions = isa_of(instructions[0].isa).with_named_registers(instructions) if instructions else ()
         return slowest_chain(instructions, self.rows(instructions), self._analyser)
 
 

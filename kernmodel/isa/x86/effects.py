@@ -28,7 +28,7 @@ REGISTERS = Registers(
     advanced=frozenset({"rsp", "rsi", "rdi"}),
 )
 WIDE = frozenset({"r32", "r64"})
-_TRACKED = WIDE | {"xmm"}  # a general register is sometimes kept in a vector register
+_TRACKED = WIDE | {"xmm", "k"}  # a general register is sometimes kept in a vector or mask register
 _WORDS = frozenset({4, 8})
 
 
@@ -47,7 +47,7 @@ class _Step:
         return self.instruction.operands
 
     def read(self, number: int) -> Linear | None:
-        """The value of an operand of 32 or 64 bits, or of a vector register that holds such a value."""
+        """The value of an operand of 32 or 64 bits, or of a vector or mask register that holds such a value."""
         operand = self.instruction.operands[number]
         if operand.immediate is not None:
             # the decoder gives 32-bit immediates without sign; only i64 holds numbers of that size
@@ -59,7 +59,7 @@ class _Step:
         return self.memory(0) if known else None
 
     def write(self, number: int, value: Linear | None) -> None:
-        """Give an operand its value; only registers of 32 or 64 bits and vector registers keep it."""
+        """Give an operand its value; only registers of 32 or 64 bits, vector and mask registers keep it."""
         operand = self.instruction.operands[number]
         if value is None:
             return
@@ -118,8 +118,8 @@ def _move(step: _Step) -> None:
 
 
 def _move_vector(step: _Step) -> None:
-    """Move between a vector register and a general one, or memory: compilers keep pointers in vector registers, and
-    spill them from there."""
+    """Move between a vector or mask register and a general one, or memory: compilers keep pointers in such registers,
+    and spill them from there."""
     step.write(0, step.read(-1))
 
 
@@ -281,7 +281,7 @@ _VECTOR_COPIES = [
 ] + ["vmovdqa32", "vmovdqa64", "vmovdqu32", "vmovdqu64"]
 _RULES: dict[str, Callable[[_Step], Comparison | None]] = {
     **dict.fromkeys(("mov", "movabs", "movsxd"), _move),
-    **dict.fromkeys(("movq", "vmovq", "movd", "vmovd"), _move_vector),
+    **dict.fromkeys(("movq", "vmovq", "movd", "vmovd", "kmovq", "kmovd"), _move_vector),
     **dict.fromkeys(_VECTOR_COPIES, _copy_vector),
     **dict.fromkeys(("add", "inc"), _add),
     **dict.fromkeys(("sub", "dec"), _subtract),

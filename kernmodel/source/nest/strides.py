@@ -28,10 +28,11 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
     )
 
 
-def first_offset(nest: LoopNest, sizes: Mapping[str, int], access: Access) -> int:
-    """Bytes from the start of its array to the element that an access touches where all loop variables are 0."""
+def first_offset(nest: LoopNest, sizes: Mapping[str, int], access: Access, values: Mapping[str, int]) -> int:
+    """Bytes from the start of its array to the element that an access touches where loop variables have these values,
+    the others 0."""
     variables = (*(loop.variable for loop in nest.loops), *(entry.name for entry in access.indirect))
-    offset = put_in(access.offset.substitute(dict.fromkeys(variables, 0)), sizes, ())
+    offset = put_in(access.offset.substitute({**dict.fromkeys(variables, 0), **values}), sizes, ())
     return int(offset) * nest.arrays[access.array].element.size_bytes
 
 

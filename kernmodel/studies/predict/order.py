@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Note
@@ -17,20 +18,18 @@ def jam_of(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) -> Jam 
     `nest` is the one whose code it is: code of a blocked nest may execute several blocks at once, for which the nest
     as it stands has no loop, and no order of it that could be told (None).
 
-    A pass that executes several iterations of the loop around the innermost one, with this unrolled entirely, has them
-    at once, too: compilers jam loops before they unroll them.
+    A pass that executes several iterations of a loop, with all loops within it unrolled entirely, has them at once,
+    too: compilers jam loops before they unroll them.
     """
     along, copies = loop.along, loop.copies
-    if along is None and loop.variable is not None and loop.variable in [each.variable for each in nest.loops[-2:-1]]:
-        along, copies = loop.variable, float(loop.steps or 1)
-    if along is None or copies <= 1 or copies != int(copies):
-        return None
-    if along not in [each.variable for each in nest.loops]:
-        return None
-    jam = Jam(along, int(copies))
     trips = dict(zip((each.variable for each in nest.loops), trip_counts(nest, sizes), strict=True))
-    unrolled = loop.along is not None or loop.iterations_per_pass == copies * trips[nest.inner.variable]
-    return jam if unrolled and trips[jam.along] >= jam.copies else None
+    if along is None and loop.variable in trips and loop.variable != nest.inner.variable:
+        within = list(trips)[list(trips).index(loop.variable) + 1 :]
+        if loop.iterations_per_pass == (loop.steps or 1) * prod(trips[name] for name in within):
+            along, copies = loop.variable, float(loop.steps or 1)
+    if along is None or along not in trips or copies <= 1 or copies != int(copies):
+        return None
+    return Jam(along, int(copies)) if trips[along] >= copies else None
 
 
 def order_notes(loop: AssemblyLoop, jam: Jam | None) -> tuple[Note, ...]:

@@ -102,7 +102,7 @@ def _row_factor(nest: LoopNest, sizes: Mapping[str, int], loop: AssemblyLoop) ->
     """How many times as long as the mean row the longest is, where a pass executes whole rows."""
     if all(note.code != WHOLE_ROWS for note in loop.notes):
         return 1.0
-    longest, mean = row_lengths(nest, sizes)
+    longest, mean = row_lengths(nest, sizes, loop.variable or nest.loops[-2].variable)
     return longest / mean
 
 
