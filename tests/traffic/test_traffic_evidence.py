@@ -195,3 +195,11 @@ def test_loops_that_move_several_dimensions(tmp_path: Path, text: str, machine: 
     """A step along a diagonal is a step in both dimensions: a[i][i+1] is not a[i][i] an iteration later."""
     default, simulated = answers(tmp_path, text + "\n", machine)
     assert not differs(default.traffic, simulated.traffic)
+
+
+def test_what_is_doubted_is_said_where_layer_conditions_are_taken_at_their_word(tmp_path: Path) -> None:
+    path = tmp_path / "k.c"
+    path.write_text(STENCIL.replace("M 40", "M 400"))
+    found = {n: predict_traffic(KernelRequest(str(path), "clx", {"N": n}, cache="lc")) for n in (1045, 5000)}
+    noted = {n: [note for note in answer.notes if "may not hold" in note.text] for n, answer in found.items()}
+    assert [note.code for note in noted[1045]] == ["threshold"] and not noted[5000]
