@@ -633,7 +633,7 @@ def scale(
         refuse_unknown(prediction, machine, "performance over cores")
     used = {n: recursive_use(one, n) for n, one in single.items()}
     drawn = {n: min(used[n], _drawn(machine, one, n)) for n, one in single.items()}
-    rates = {n: _domain_rate(single[n], n, drawn[n]) for n in single}
+    rates = {n: domain_rate(machine, one, n) for n, one in single.items()}
     total = together(rates, counts, spread)
     if spread.schedule != "dynamic":
         rates = {n: total * n / cores for n in rates}
@@ -747,11 +747,11 @@ def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) 
     return sum(rates[active] for active in counts)
 
 
-def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:
-    """Units of work per cycle of one domain: `used`/T_Mem where memory moves (`used` is its share of the bandwidth that
-    all draw), else n/T_ECM."""
+def domain_rate(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
+    """Units of work per cycle of one domain of which so many cores are at work, each as predicted: u/T_Mem where memory
+    moves (u is the share that they use of the bandwidth that all draw), else n/T_ECM."""
     if prediction.cycles <= 0:
         return 0.0
     if prediction.memory_cycles <= 0:
         return cores / prediction.cycles
-    return used / prediction.memory_cycles
+    return min(recursive_use(prediction, cores), _drawn(machine, prediction, cores)) / prediction.memory_cycles

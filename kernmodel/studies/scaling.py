@@ -17,6 +17,7 @@ from kernmodel.studies.predict.division import (
     division_notes,
     scale_divided,
     spread_of,
+    unequal_work,
     working_cores,
 )
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
@@ -244,7 +245,7 @@ def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: 
     machine, spread = single.machine, spread_of(single.nest, asked)
     before: Sequence[EcmAnswer] = (single,)
     for count in counts:
-        point, made = scale_divided(
+        point, made, unequal = scale_divided(
             lambda *active: answer_at(*active).prediction, count, machine, asked, single.nest, single.sizes
         )
         parts = working_cores(made, count)
@@ -253,6 +254,8 @@ def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: 
         predictions = {active: answer.prediction for active, answer in zip(filled, answers, strict=True)}
         rates = {n: _simple_rate(one, n) for n, one in predictions.items()}
         rate = together(rates, filled, spread) / max(1.0, beyond_channels(machine, predictions, rates, filled))
+        of_domains = [predictions[active] for active in filled]
+        rate *= unequal_work(made, of_domains, machine, spread, rate, _simple_rate).all_cores
         fits = _fits(before, answers, single)
         if fits:  # what is needed there is that of these parts
             fits = _fits(before, [exact(active, parts) for active in filled], single)
@@ -262,7 +265,7 @@ def _rows(answer_at: _AnswerAt, exact: _AnswerAt, counts: Sequence[int], asked: 
             simple_cycles=1 / rate if rate else 0.0,
             speedup=speedup,
             efficiency=speedup / count,
-            limit=_waiting(made, point, count)
+            limit=_waiting(made, unequal)
             or _unsure(point, predictions[filled[-1]])
             or _limit(predictions, filled, spread),
             fits=fits,
@@ -381,12 +384,9 @@ def _unsure(point: ScalingPoint, last: EcmPrediction) -> str:
     return of_core(last) if last.cores == 1 else f"memory bandwidth that {last.cores} cores draw"
 
 
-def _waiting(made: Division | None, point: ScalingPoint, cores: int) -> str:
+def _waiting(made: Division | None, unequal: float) -> str:
     """That the core with the most iterations limits, where it does."""
-    if made is None or made.balance is None or made.balance > 1 - _WORTH_A_WORD:
-        return ""
-    reached = point.units_per_cycle * point.single_core_cycles / cores
-    if reached < made.balance * (1 - _ROUNDING):
+    if made is None or unequal < _WORTH_A_WORD:
         return ""
     return f"the busiest core: {made.most:.6g} of {made.iterations:.6g} iterations of the divided loop"
 

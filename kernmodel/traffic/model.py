@@ -128,7 +128,8 @@ class Sampling:
         whole_sweep: whether whole sweeps over the nest were simulated rather than windows of it.
         windows: places in the nest at which was counted.
         settled: whether the counts of successive windows agree within `tolerance` (relative).
-        spread: their largest relative difference.
+        spread: their largest relative difference; where more lines still enter a cache than leave it, at least by how
+            much of them.
         reason: why this much; or why it did not settle.
     """
 

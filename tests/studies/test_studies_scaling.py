@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 import kernmodel as km
 from kernmodel.errors import UsageError
 from kernmodel.machine.cores import Spread
+from kernmodel.machine.load import load_machine
+from kernmodel.source.nest.division import Division
 from kernmodel.studies.blocking.study import blocking
+from kernmodel.studies.predict.division import unequal_work
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
@@ -421,3 +424,25 @@ def test_answers_that_stand_for_others_are_theirs(monkeypatch, size):
     assert answer.rows == each.rows
     assert answer.notes == each.notes
     assert answer.saturation_recursive == each.saturation_recursive
+
+
+def test_cores_with_less_work_leave_their_bandwidth_to_the_others():
+    """Shares of 1, 3, 5 and 7 of 16: two cores and a half use all of the bandwidth, so that the four together do 4 in
+    1.6 cycles, three of them 6 in 2.4, two 4 in 2 and the last one 2 in 2."""
+    shares = (1.0, 3.0, 5.0, 7.0)
+    made = Division(4, 16, 7, 0, 16 / 4 / 7, (shares,))
+    found = unequal_work(made, [None], load_machine("clx"), Spread(), 2.5, lambda _, cores: min(cores, 2.5))
+    assert found.all_cores == pytest.approx(16 / 8 / 2.5)
+
+
+def test_the_domain_with_the_most_work_decides():
+    """The second of two full domains has three quarters of a triangle's rows."""
+    text = """double a[N][N], b[N][N];
+        #pragma omp parallel for
+        for (int i = 0; i < N; ++i) for (int j = 0; j <= i; ++j) a[i][j] = 2.0 * b[i][j];"""
+    answer = scaling(request(GivenText(text), "clx", N=4000), CodeRequest(), (10, 20))
+    one, two = (row.point for row in answer.rows)
+    assert two.units_per_cycle < 1.5 * one.units_per_cycle
+    assert two.utilization < 0.5 and not two.saturated
+    assert all(row.point.cycles >= row.simple_cycles for row in answer.rows)
+    assert all(row.limit.startswith("the busiest core") for row in answer.rows)

@@ -12,10 +12,12 @@ from kernmodel.formulas.formula import Formula, constant, size, variable
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.traffic.comparison.agreement import differs
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.model import LayerCondition, Traffic
+from kernmodel.traffic.simulation.simulate import simulate
 
 L, M, N, K = map(size, "LMNK")
 SNB = load_machine("snb")
@@ -375,3 +377,33 @@ def test_odd_nests_have_an_answer() -> None:
         for (int ii = 0; ii < N; ii += 512) for (int i = ii; i < (ii + 512 < N ? ii + 512 : N); ++i) a[i] += 1.0; }"""
     small = parsed(tile, N=100)
     assert in_cache(small)[-1].required == 800
+
+
+@pytest.mark.parametrize("text", [
+    "float a[45][205], w[5][5], b[41][201]; for (int y = 0; y < 41; ++y) for (int x = 0; x < 201; ++x) "
+    "for (int r = 0; r < 5; ++r) for (int s = 0; s < 5; ++s) b[y][x] += a[y+r][x+s] * w[r][s];",
+    "double a[90][600], w[3], b[40][600]; for (int y = 0; y < 40; ++y) for (int r = 0; r < 3; ++r) "
+    "for (int x = 0; x < 600; ++x) b[y][x] += a[2*y+r][x] * w[r];",
+    "double a[44][1000], w[3], b[40][1000]; for (int y = 0; y < 40; ++y) for (int r = 0; r < 3; ++r) "
+    "for (int x = 0; x < 1000; ++x) b[y][x] += a[y+2*r][x] * w[r];",
+    "double a[300][150], s; for (int i = 0; i < 150; ++i) for (int j = 0; j < 150; ++j) s += a[i+j][j];",
+    "double a[2004], b[2004]; for (int t = 0; t < 9; ++t) for (int i = t + 1; i < t + 1999; ++i) "
+    "b[i-t] = a[i-t-1] + a[i-t+1];",
+])  # fmt: skip
+def test_loops_that_lead_to_the_same_lines_find_them_again(text: str) -> None:
+    """A row of an image is touched for each row of a filter: one of them is new in each iteration of the outer loop."""
+    nest = parse_kernel(text, "k.c")
+    for machine in map(load_machine, ("hsw", "clx")):
+        symbolic = layer_conditions(nest, machine, {})
+        assert not differs(symbolic, simulate(nest, machine, {}))
+        assert all(note.code != "meeting-loops" for note in symbolic.notes)
+
+
+def test_where_meeting_loops_are_not_counted_a_warning_says_so() -> None:
+    text = """void f(int n, int w, float *restrict b, const float *restrict a) {
+        for (int y = 0; y < n; y++) for (int r = 0; r < 5; r++) for (int x = 0; x < n; x++)
+            b[y*n + x] += a[(y + r)*w + x]; }"""
+    nest = parse_kernel(text, "k.c")
+    traffic = layer_conditions(nest, load_machine("clx"), {"n": 300, "w": 320})
+    (note,) = [note for note in traffic.notes if note.code == "meeting-loops"]
+    assert note.kind == "warning" and "array a" in note.text

@@ -39,6 +39,7 @@ _FIELDS = {
         *("binding", "crowd", "chain", "chain_passes", "idealised", "next_bound", "next_cycles", "components"),
         "mechanisms",
     ),
+    "Division": ("threads", "iterations", "most", "idle", "balance"),
     "Instruction": ("line", "text", "mnemonic", "form", "address"),
     "OutsideWork": (
         *(

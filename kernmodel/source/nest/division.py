@@ -1,4 +1,4 @@
-"""How the iterations of a divided loop fall to threads, and how much of the work the busiest of them has.
+"""How the iterations of a divided loop fall to threads, and how much of the work each of them has.
 
 The chunks are those of OpenMP 5.2, 11.5.3: static without a chunk size gives each thread one block of nearly the same
 length, with one, chunks in turn; dynamic and guided ones go to the thread that is free first, which is known here
@@ -31,6 +31,8 @@ class Division:
         iterations: of the divided loops in one execution (the mean of several); most: those of the thread that has the
             most work; idle: threads without any.
         balance: work of a thread on average over that of the busiest, 0 to 1; None where it cannot be counted.
+        shares: the work of each thread in every execution that was looked at, in any unit; none where it cannot be
+            counted.
     """
 
     threads: int
@@ -38,6 +40,7 @@ class Division:
     most: float
     idle: float
     balance: float | None
+    shares: tuple[tuple[float, ...], ...] = ()
 
 
 def division(nest: LoopNest, parallel: Parallel, sizes: Mapping[str, int], threads: int) -> Division:
@@ -47,14 +50,15 @@ def division(nest: LoopNest, parallel: Parallel, sizes: Mapping[str, int], threa
     if not executions:
         return Division(threads, 0, 0, threads, 1.0)
     count = len(executions)
-    work, busiest = (sum(values) for values in zip(*((one.work, one.busiest) for one in executions), strict=True))
-    counted = all(one.counted for one in executions)
+    shares = tuple(one.shares for one in executions) if all(one.shares for one in executions) else ()
+    busiest = sum(map(max, shares))
     return Division(
         threads,
         sum(one.iterations for one in executions) / count,
         sum(one.most for one in executions) / count,
         sum(one.idle for one in executions) / count,
-        work / threads / busiest if counted and busiest else None,
+        sum(map(sum, shares)) / threads / busiest if busiest else None,
+        shares,
     )
 
 
@@ -63,9 +67,7 @@ class _Execution:
     iterations: int
     most: int
     idle: int
-    work: float
-    busiest: float
-    counted: bool = True
+    shares: tuple[float, ...] = ()
 
 
 def _executions(loops: Sequence[NumericLoop], parallel: Parallel, threads: int) -> Iterator[_Execution]:
@@ -111,23 +113,23 @@ def _execution(
         weights.append(iterations_inside(loops, depth, place))
         if len(weights) > MOST_ITERATIONS:
             count = prod(len(loop.values(environment)) for loop in divided)
-            return _Execution(count, -(-count // threads), max(0, threads - count), 1.0, 1.0, counted=False)
+            return _Execution(count, -(-count // threads), max(0, threads - count))
     return _of_chunks(weights, len(weights), parallel, threads)
 
 
 def _of_chunks(weights: Sequence[int] | None, count: int, parallel: Parallel, threads: int) -> _Execution:
     """The shares of threads; `weights`: inner iterations of each, None: all have as many."""
     if weights is None and parallel.chunk is None and parallel.schedule != "guided":
-        most = -(-count // threads)  # in one block each, or one by one
-        return _Execution(count, most, max(0, threads - count), count, most)
+        each, more = divmod(count, threads)  # in one block each, or one by one
+        alike = (float(each + 1),) * more + (float(each),) * (threads - more)
+        return _Execution(count, each + bool(more), max(0, threads - count), alike)
     before = list(accumulate(weights, initial=0)) if weights is not None else range(count + 1)
     shares = [[0.0, 0.0] for _ in range(threads)]
     for thread, first, end in _chunks(before, count, parallel, threads):
         shares[thread][0] += before[end] - before[first]
         shares[thread][1] += end - first
-    busiest = max(shares)
     idle = sum(share[1] == 0 for share in shares)
-    return _Execution(count, int(busiest[1]), idle, before[count], busiest[0])
+    return _Execution(count, int(max(shares)[1]), idle, tuple(share[0] for share in shares))
 
 
 def _chunks(before: Sequence[int], count: int, parallel: Parallel, threads: int) -> Iterator[tuple[int, int, int]]:

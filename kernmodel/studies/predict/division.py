@@ -1,14 +1,16 @@
-"""Performance over cores where a pragma divides a loop of the nest: the busiest core decides."""
+"""Performance over cores where a pragma divides a loop of the nest: the core that is ready last decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
 from kernmodel.machine.cores import Schedule, Spread
 from kernmodel.machine.model import Machine
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
@@ -75,6 +77,20 @@ class CoreParts:
         return tuple((loop.variable, loop.start.value(sizes), loop.stop.value(sizes)) for loop in cut)
 
 
+class DividedPoint(NamedTuple):
+    """Performance on so many cores.
+
+    Attributes:
+        point: the performance.
+        division: how the iterations of the divided loop fall to cores, None where no pragma divides one.
+        unequal: the part by which that differs from the performance with equal work for every core.
+    """
+
+    point: ScalingPoint
+    division: Division | None
+    unequal: float
+
+
 def scale_divided(
     predict_at: Callable[[int, int], EcmPrediction],
     cores: int,
@@ -82,33 +98,118 @@ def scale_divided(
     spread: Spread,
     nest: LoopNest,
     sizes: Mapping[str, int],
-) -> tuple[ScalingPoint, Division | None]:
-    """As `kernmodel.models.ecm.scale`, of the cores that have iterations of a divided loop, and not faster than the one
-    that has the most of them.
+) -> DividedPoint:
+    """As `kernmodel.models.ecm.scale`, of the cores that have iterations of a divided loop, each with its share.
 
     Args:
         predict_at: the prediction of one core with so many active in its ccNUMA domain, and so many at work in all.
     """
-    from kernmodel.models.ecm import scale
+    from kernmodel.models.ecm import domain_rate, scale
 
     made = divided(nest, spread, sizes, cores)
     parts = working_cores(made, cores)
-    found = scale(lambda active: predict_at(active, parts), parts, machine, spread_of(nest, spread))
+    spread = spread_of(nest, spread)
+    found = scale(lambda active: predict_at(active, parts), parts, machine, spread)
     point = replace(found, cores=cores)
-    alone = point.single_core_cycles
-    if made is None or made.balance is None or alone <= 0 or point.units_per_cycle <= 0:
-        return point, made
-    rate = made.balance * cores / alone
-    slower = rate / point.units_per_cycle
-    if slower >= 1:
-        interval = point.cycles_interval
-        held = None if interval is None else replace(interval, low=max(interval.low, 1 / rate))
-        return replace(point, cycles_interval=held), made
-    used = None if point.utilization is None else point.utilization * slower
+    if made is None or made.balance is None or point.single_core_cycles <= 0 or point.units_per_cycle <= 0:
+        return DividedPoint(point, made, 0.0)
+    predictions = [predict_at(active, parts) for active in spread.by_domain(machine, parts)]
+    rate_of = partial(domain_rate, machine)
+    all_cores, first = unequal_work(made, predictions, machine, spread, point.units_per_cycle, rate_of)
+    if all_cores == 1:
+        return DividedPoint(point, made, 0.0)
+    rate, interval = point.units_per_cycle * all_cores, point.cycles_interval
+    if interval is not None:
+        least = point.single_core_cycles / (made.balance * cores)
+        interval = replace(interval, low=min(max(interval.low, least), 1 / rate), high=1 / rate)
     limited = replace(
-        point, units_per_cycle=rate, cycles=1 / rate, utilization=used, saturated=False, cycles_interval=None
+        point,
+        units_per_cycle=rate,
+        cycles=1 / rate,
+        utilization=None if point.utilization is None else point.utilization * first,
+        saturated=point.saturated and all_cores >= 1,
+        cycles_interval=interval,
+        at_channels=point.at_channels and all_cores >= 1,
     )
-    return limited, made
+    return DividedPoint(limited, made, abs(1 - all_cores))
+
+
+class Factors(NamedTuple):
+    """What changes in the performance of all cores, and of those of the first domain."""
+
+    all_cores: float
+    first: float
+
+
+def unequal_work(
+    made: Division | None,
+    predictions: Sequence[EcmPrediction],
+    machine: Machine,
+    spread: Spread,
+    rate: float,
+    rate_of: Callable[[EcmPrediction, int], float],
+) -> Factors:
+    """What becomes of performance since some cores have more work than others.
+
+    Where each has its share of the iterations, all wait for the last one that is ready. Those of a domain that are
+    still at work share its bandwidth: as some are ready, the others get on faster.
+
+    Args:
+        made: how the iterations fall to cores; predictions: of one core, by the domain in use.
+        rate: units of work per cycle of all cores, with equal work.
+        rate_of: the same of a domain of which so many cores are at work.
+    """
+    if made is None or made.balance is None or rate <= 0:
+        return Factors(1.0, 1.0)
+    if spread.schedule == "dynamic":
+        factor = min(1.0, made.balance * made.threads / predictions[0].cycles / rate)
+        return Factors(factor, factor)
+    idle = made.threads - working_cores(made, made.threads)
+    equal = ((1.0,) * (made.threads - idle) + (0.0,) * idle,)
+    domains = list(_domains_of_threads(made.threads, machine, spread))
+
+    def progress(executions: Sequence[Sequence[float]]) -> tuple[float, float]:
+        """Work per cycle of all cores and of those of the first domain, the mean over the executions."""
+        work = first = cycles = 0.0
+        for shares in executions:
+            by_domain: dict[int, list[float]] = {}
+            for domain, share in zip(domains, shares, strict=True):
+                if share:
+                    by_domain.setdefault(domain, []).append(share)
+            ready = (
+                _last_ready(sorted(own), partial(rate_of, predictions[min(domain, len(predictions) - 1)]))
+                for domain, own in by_domain.items()
+            )
+            cycles += max(ready)
+            work += sum(shares)
+            first += sum(by_domain.get(0, ()))
+        return work / cycles, first / cycles
+
+    before, after = progress(equal), progress(made.shares)
+    return Factors(after[0] / before[0], after[1] / before[1])
+
+
+def _domains_of_threads(threads: int, machine: Machine, spread: Spread) -> Iterator[int]:
+    """The ccNUMA domain of each thread."""
+    topology = machine.topology
+    if spread.placement == "scatter":
+        return (thread % topology.numa_domains for thread in range(threads))
+    return (thread // topology.cores_per_numa_domain for thread in range(threads))
+
+
+def _last_ready(shares: Sequence[float], rate_of: Callable[[int], float]) -> float:
+    """When the last core of a domain has done its share.
+
+    Args:
+        shares: of its cores, the smallest first; rate_of: what so many of them do together.
+    """
+    done = cycles = 0.0
+    for ready, share in enumerate(shares):
+        if share > done:
+            active = len(shares) - ready
+            cycles += (share - done) * active / rate_of(active)
+            done = share
+    return cycles
 
 
 def division_notes(nest: LoopNest, spread: Spread, made: Sequence[Division | None] = ()) -> tuple[Note, ...]:

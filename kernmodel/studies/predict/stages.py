@@ -829,11 +829,11 @@ class Stages:
         spread = replace(kernel.spread, schedule="dynamic") if case.point.code.classic else kernel.spread
         found = [scale_divided(predict_at, count, machine, spread, nest, case.sizes) for count in scaling_cores]
         if kernel.cores == 1 and all(count == 1 for count in scaling_cores):
-            return tuple(point for point, _ in found), ()
-        made = [division for _, division in found]
+            return tuple(one.point for one in found), ()
+        made = [one.division for one in found]
         key = nest_key(case.at.kernel, case.point.blocks), spread, not made or (tuple(case.sizes.items()), *made)
         notes = self._divisions.get(key, lambda: division_notes(nest, spread, made))
-        return tuple(point for point, _ in found), notes
+        return tuple(one.point for one in found), notes
 
     def _sharing_notes(self, case: _Case, shared: Point | None, layout: _Layout) -> tuple[Note, ...]:
         """That points share the code of `shared`; a listing of the user's needs no such note."""

@@ -311,7 +311,8 @@ class TrafficMethod:
             together, number = self.among
             return traffic_among(together, number, self, sizes, cores, stores)
         if self.request.cache == "lc":
-            return self.symbolic(sizes, cores, stores)
+            symbolic = self.symbolic(sizes, cores, stores)
+            return replace(symbolic, notes=(*symbolic.notes, *self._doubtful(sizes, cores, stores, lanes)))
         if self.request.cache != "auto":
             simulated = self._simulated(sizes, cores, stores, lanes)
             try:
@@ -335,6 +336,17 @@ class TrafficMethod:
         evidence = self._evidence(symbolic, stores, lanes)
         known = decide(evidence, lambda key, make: self.simulated.get((same, key), make))
         return self._beside_neighbours(known, symbolic, stores)
+
+    def _doubtful(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, lanes: int) -> Iterator[Note]:
+        """What speaks against layer conditions that are taken at their word, and they do not say themselves."""
+        if self.request.safety != 1:
+            return  # they are wanted to hold for other caches
+        alone = self._alone(sizes, cores, stores)
+        said = {note.text for note in alone.notes}
+        for doubt in self._evidence(alone, stores, lanes).doubts:
+            if doubt.text not in said:
+                text = f"layer conditions may not hold: {doubt.text}; by default (--cache auto) a simulation decides"
+                yield Note(doubt.code, text, "assumption")
 
     def _evidence(self, symbolic: Traffic, stores: StoreMode, lanes: int) -> Evidence:
         """What speaks against layer conditions, before anything is simulated."""

@@ -7,7 +7,7 @@ here. A doubt proves nothing: it says where a simulation is worth its time. Wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from dataclasses import replace
 from math import ceil
 from typing import Literal, get_args
 
@@ -76,13 +76,14 @@ def doubts(symbolic: Traffic, working_set: WorkingSet, hierarchy: Hierarchy) -> 
     found = (
         *_of_notes(symbolic),
         *_of_volumes(symbolic, working_set, hierarchy),
-        *_of_rows(working_set, line_bytes),
+        *_of_rows(_moving(working_set, symbolic), line_bytes),
     )
     return tuple(sorted(found, key=lambda doubt: get_args(DoubtCode).index(doubt.code)))
 
 
 _NOTED: dict[str, DoubtCode] = {
     "several-index-patterns": "index-patterns",
+    "meeting-loops": "index-patterns",
     "mean-trip-count": "triangle",
     "varying-trip-count": "triangle",
 }
@@ -215,30 +216,25 @@ def _near(condition: LayerCondition, share: float, filling: _Filling | None) -> 
     return Doubt(code, text, condition.cache)
 
 
+def _moving(working_set: WorkingSet, symbolic: Traffic) -> WorkingSet:
+    """The same without arrays of which next to no lines move: what multiplies these does not matter either."""
+    moved: dict[str, float] = {}
+    for row in symbolic.accesses:
+        beyond_first = list(row.served_by.values())[1:]
+        moved[row.array] = moved.get(row.array, 0.0) + sum(beyond_first)
+    least = SMALL * max(moved.values(), default=0.0)
+    kept = tuple(group for group in working_set.groups if moved.get(group.array, 0.0) > least)
+    return replace(working_set, groups=kept)
+
+
 def _of_rows(working_set: WorkingSet, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(working_set, line_bytes)
     if share > TOLERANCE * (1 + share):  # two numbers differ relative to the larger one
         yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes {can_add(share)}")
-    for array in dict.fromkeys(
-        group.array for group in working_set.groups if _is_skewed(group, working_set, line_bytes)
-    ):
-        yield Doubt(
-            "index-patterns", f"{array}: steps of two loops differ by less than a line, so that both find its lines"
-        )
     straddling = straddling_arrays(working_set, line_bytes)
     if straddling:
         names = ", ".join(straddling)
         yield Doubt("structure", f"{names}: structures that lie across lines, so that members share lines in part")
-
-
-def _is_skewed(group: ReferenceGroup, working_set: WorkingSet, line_bytes: int) -> bool:
-    """Whether some steps of one loop lead to the line to which one step of another does, as both in a[i + j][j]."""
-    moves = sorted((abs(stride), trip) for stride, trip in zip(group.strides, working_set.trips, strict=True))
-    far = [(stride, trip) for stride, trip in moves if stride >= line_bytes and trip > 1]
-    return any(
-        round(longer / shorter) < trip and min(longer % shorter, -longer % shorter) < line_bytes
-        for (shorter, trip), (longer, _) in combinations(far, 2)
-    )
 
 
 def boundary_share(working_set: WorkingSet, line_bytes: int) -> float:
@@ -272,7 +268,9 @@ def _share(
     for (stride, trip, part), reach in zip(loops, reaches, strict=True):
         steps = 0 if part else reach
         extent = (trip + steps) * stride
-        if around is not None and stride < line_bytes and extent <= around < extent + line_bytes:
+        if around is not None and trip * stride > around:
+            factor *= (trip + steps) / trip  # in one row with those of the loop around
+        elif around is not None and stride < line_bytes and extent <= around < extent + line_bytes:
             factor *= around / (trip * stride)
         else:
             ends = line_bytes / stride if stride < line_bytes else 0.0

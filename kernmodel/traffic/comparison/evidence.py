@@ -15,7 +15,7 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.comparison.agreement import differs, disagreements, relative_difference
+from kernmodel.traffic.comparison.agreement import TOLERANCE, differs, disagreements, relative_difference
 from kernmodel.traffic.comparison.doubts import Doubt, DoubtCode, doubts
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -186,7 +186,29 @@ def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
     if not differences:
         kept = (note for note in symbolic.notes if note.code not in _REFUTED)
         return replace(symbolic, notes=(*kept, *_unseen(found, simulated)))
+    if not _contradicts(simulated, symbolic):
+        return replace(symbolic, notes=(*symbolic.notes, _undecided(differences, simulated)))
     return simulated_instead(symbolic, simulated, differences, _notes(differences))
+
+
+def _contradicts(simulated: Traffic, symbolic: Traffic) -> bool:
+    """Whether a simulation differs from layer conditions by more than it is uncertain by itself."""
+    sampling = simulated.sampling
+    unsure = 0.0 if sampling is None or sampling.settled else sampling.spread
+    return any(disagreements(symbolic, simulated, TOLERANCE + unsure))
+
+
+def _undecided(differences: Sequence[Difference], simulated: Traffic) -> Note:
+    """That a simulation which has not settled says something else."""
+    assert simulated.sampling is not None
+    reasons = "; ".join(dict.fromkeys(each.reason for each in differences))
+    where = ", ".join(dict.fromkeys(each.path for each in differences))
+    most = max(abs(each.relative) for each in differences)
+    text = (
+        f"layer conditions stand, though they may not hold ({reasons}): a simulation differs by up to {most:.0%} "
+        f"({where}), which is no more than it is uncertain by, as it has not settled: {simulated.sampling.reason}"
+    )
+    return Note("not-settled", text)
 
 
 def simulated_instead(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from math import ceil, gcd
 
 from kernmodel.formulas.terms import Number, exact
@@ -155,10 +156,11 @@ class ArrayFootprint:
         further = moving[-1] if moving else number - 1
         if further < 0:
             return None
-        low, high = nearest_bounds(points, points.variables[-1])
-        covered = (high - low).scaled(step.value).plus(width.value - self._step(further).value)
-        least = points.outer.least(covered)
-        return None if least is None else -least
+        # a row ends at the first of its bounds
+        lengths = (high - low for low, high in product(*points.bounds(points.variables[-1])))
+        covered = (length.scaled(step.value).plus(width.value - self._step(further).value) for length in lengths)
+        least = [one for one in map(points.outer.least, covered) if one is not None]
+        return -min(least) if least else None
 
     def _fixed_at(self, name: str) -> Linear | None:
         """Where an index stands while the loops further out stand still; None if it moves."""

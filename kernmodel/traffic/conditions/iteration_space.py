@@ -44,8 +44,11 @@ class IterationSpace:
         return total_of(points.count(0), self.values)
 
 
-def iteration_space(prepared: SymbolicNest, values: Mapping[str, int]) -> IterationSpace | None:
-    """The iterations of a nest whose trip counts or starts follow outer loops; None for others.
+def iteration_space(
+    prepared: SymbolicNest, values: Mapping[str, int], *, always: bool = False
+) -> IterationSpace | None:
+    """The iterations of a nest whose trip counts or starts follow outer loops; None for others, unless it is `always`
+    asked for.
 
     None too where they follow them in a way that is not covered: blocks of loops (`i = ii; i < ii + 16`), coefficients
     that are sizes, a minimum where the greatest counts.
@@ -53,7 +56,7 @@ def iteration_space(prepared: SymbolicNest, values: Mapping[str, int]) -> Iterat
     names = tuple(f"@{loop.variable}" for loop in prepared.loops)  # sizes may be called like loops
     reader = _Reader(names, values)
     varying = tuple(loop.variable for loop in prepared.loops if loop.start.outer_loops() | loop.stop.outer_loops())
-    if not varying or _is_blocked(prepared.loops):
+    if not (varying or always) or _is_blocked(prepared.loops):
         return None
     try:
         for loop, name in zip(prepared.loops, names, strict=True):

@@ -319,7 +319,7 @@ def _moved(
 
     counts = [
         reuse.counts(
-            (given[: number + 1] if _takes_modified_alone(level) else given[number], allocates[number]),
+            (_decisive(machine.levels, given, number), allocates[number]),
             partial(counted, number),
         )
         for number, level in enumerate(machine.levels)
@@ -377,6 +377,12 @@ def _takes_modified_alone(level: CacheLevel) -> bool:
     return level.filled_by == "victims" and not level.clean_victims
 
 
+def _decisive(levels: Sequence[CacheLevel], given: Sequence[Room], number: int) -> Hashable:
+    """What the misses of a level depend on: the room in it, of all levels up to the next where any takes victims."""
+    victims = any(level.filled_by == "victims" for level in levels[number : number + 2])
+    return (number, *given[: number + 2]) if victims else given[number]
+
+
 def _misses_per_level(
     reuse: SizedReuse, levels: Sequence[CacheLevel], given: Sequence[Room]
 ) -> tuple[StreamMisses, ...]:
@@ -388,6 +394,36 @@ def _misses_per_level(
             pairs = zip(reuse.read.reuses, streams, found[-1], strict=True)
             streams = tuple(here if one.stream.is_written else inside for one, here, inside in pairs)
         found.append(streams)
+    for number, level in enumerate(levels[1:]):
+        if level.filled_by == "victims":
+            both = zip(found[number], found[number + 1], strict=True)
+            found[number] = tuple(_modified_again(inside, victims) for inside, victims in both)
+    return tuple(found)
+
+
+def _modified_again(
+    inside: tuple[ReferenceMisses, ...], victims: tuple[ReferenceMisses, ...]
+) -> tuple[ReferenceMisses, ...]:
+    """What a stream misses in a cache whose victims go to another: of the lines that come back from there, those that
+    were written since they came from memory leave modified again, though they are only read this time.
+
+    Args:
+        inside, victims: what its references miss in either cache, in order of first touch.
+    """
+    writers = [m.reference.access.kind == "write" for m in inside]
+    if not any(writers):
+        return inside
+    # those that miss both bring lines from memory, which the references behind them find until the next of them
+    begins = [place for place, m in enumerate(victims) if m.misses.numerator.value]
+    found = []
+    for place, (own, beyond) in enumerate(zip(inside, victims, strict=True)):
+        first = max((begin for begin in begins if begin <= place), default=0)
+        end = min((begin for begin in begins if begin > place), default=len(writers))
+        # what the reference itself finds again was touched by all of them
+        written = any(writers[first : end if first == place or not begins else place])
+        back = own.misses - beyond.misses
+        more = written and back.value > own.modified.value
+        found.append(replace(own, modified=back) if more else own)
     return tuple(found)
 
 

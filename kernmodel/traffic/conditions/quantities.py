@@ -97,6 +97,9 @@ class Rate:
         numerator = self.numerator * other.denominator + other.numerator * self.denominator
         return Rate(numerator, self.denominator * other.denominator)
 
+    def __sub__(self, other: Rate) -> Rate:
+        return self + Rate(other.numerator.scaled(-1), other.denominator)
+
     def times(self, factor: Size) -> Rate:
         """The product with a size."""
         return Rate(self.numerator * factor, self.denominator)

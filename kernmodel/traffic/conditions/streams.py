@@ -8,7 +8,7 @@ vector between two of them the difference of their shifts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
 from math import floor
@@ -173,8 +173,37 @@ def at_sizes(prepared: SymbolicNest, sizes: Mapping[str, int], line_bytes: int) 
     ]
     streams.sort(key=lambda stream: min(reference.order for reference in stream.references))
     variables = tuple(loop.variable for loop in prepared.loops)
-    notes = _notes(prepared, space)
+    meeting = tuple(dict.fromkeys(one.array for one in streams if _meets(one, space.trips, line_bytes)))
+    if iterations is None and meeting:
+        iterations = iteration_space(prepared, values, always=True)
+    notes = _notes(prepared, space, () if iterations else meeting)
     return SizedNest(prepared, variables, space.trips, tuple(streams), values, notes, iterations)
+
+
+def steps_to_meet(stream: Stream, trips: Sequence[Size], outer: int, line_bytes: int) -> int:
+    """The fewest steps of a loop that lead to the line to which steps of a loop inside of it lead, as one does of both
+    in a[i + j][j]; 1 where none do."""
+    return min(_meetings(stream, trips, outer, line_bytes), default=1)
+
+
+def _meetings(stream: Stream, trips: Sequence[Size], outer: int, line_bytes: int) -> Iterator[int]:
+    """How many steps of a loop lead to a line to which steps of a loop inside of it do, for each that does."""
+    stride, repeats = stream.strides[outer].magnitude, trips[outer].value
+    if stride < line_bytes:
+        return
+    for inner in range(outer + 1, len(trips)):
+        other = stream.strides[inner].magnitude
+        if other < line_bytes:
+            continue
+        steps, back = max(1, round(Fraction(other, stride))), max(1, round(Fraction(stride, other)))
+        apart = steps * stride - back * other
+        if steps < repeats and back < trips[inner].value and -line_bytes < apart < line_bytes:
+            yield steps
+
+
+def _meets(stream: Stream, trips: Sequence[Size], line_bytes: int) -> bool:
+    """Whether steps of any two loops lead to the same lines."""
+    return any(True for outer in range(len(trips)) for _ in _meetings(stream, trips, outer, line_bytes))
 
 
 def _values(prepared: SymbolicNest, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -242,8 +271,12 @@ def _at(affine: Affine, means: Sequence[Size], values: Mapping[str, int]) -> Siz
     return result
 
 
-def _notes(prepared: SymbolicNest, space: _Space) -> tuple[Note, ...]:
+def _notes(prepared: SymbolicNest, space: _Space, meeting: Sequence[str]) -> tuple[Note, ...]:
     notes = [
+        Note("meeting-loops", f"array {name}: steps of two loops lead to the same lines; that reuse is not counted")
+        for name in meeting
+    ]
+    notes += [
         Note("mean-trip-count", f"the trip count of loop {name} depends on outer loops; its mean is used", "assumption")
         for name in space.averaged
     ]
@@ -379,7 +412,9 @@ def _place(
     offset = NOTHING
     for subscript, base in zip(subscripts, origin, strict=True):
         move, pitch, constant = subscript.move, subscript.pitch, subscript.constant(reference.index, values)
-        movers = sorted((loop for loop, step in enumerate(move) if step.value), key=lambda loop: -move[loop].magnitude)
+        movers = sorted(
+            (loop for loop, step in enumerate(move) if step.value), key=lambda loop: (-move[loop].magnitude, -loop)
+        )
         if not movers:
             offset += constant * pitch
             continue

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, product
-from math import ceil
+from math import ceil, lcm
 
 from kernmodel.errors import Note
 from kernmodel.formulas.formula import ZERO, Formula
@@ -41,7 +41,7 @@ from kernmodel.traffic.conditions.reuse import (
     misses_where,
     span_of,
 )
-from kernmodel.traffic.conditions.streams import SizedNest, Stream
+from kernmodel.traffic.conditions.streams import SizedNest, Stream, steps_to_meet
 from kernmodel.traffic.conditions.windows import SWEEP, Window, capped, unit_window
 from kernmodel.value_types import dataclass
 
@@ -568,5 +568,6 @@ def _again(stream: Stream, footprints: NestFootprints, carrier: int) -> Window:
     """The time between two touches of a line that a loop brings together: more than one of its iterations where the
     loops inside take other values in between."""
     span = span_of(stream, carrier)
-    count = fixed(footprints.space.periods[span])
+    meeting = steps_to_meet(stream, footprints.nest.trips, carrier, footprints.line_bytes) if span == carrier else 1
+    count = fixed(lcm(footprints.space.periods[span], meeting))
     return Window(span, tuple(count if loop == span else NOTHING for loop in range(len(footprints.nest.trips))))

@@ -100,8 +100,14 @@ def spread(one: Rates, other: Rates, scale: Rates | None = None) -> float:
     return max(abs(a[key] - b[key]) / max(c[key], _SMALL * largest) for key in a)
 
 
+def imbalance(rates: Rates, hierarchy: Hierarchy) -> float:
+    """The largest share of the lines that enter a cache by which these exceed the lines that leave it, of caches in
+    which that matters."""
+    least = _NOTHING * entered(hierarchy.levels[0], rates, hierarchy)
+    gains = ((entered(spec, rates, hierarchy), left(spec, rates)) for spec in hierarchy.levels)
+    return max(((coming - going) / coming for coming, going in gains if coming - going > least), default=0.0)
+
+
 def in_balance(rates: Rates, hierarchy: Hierarchy) -> bool:
     """Whether as many lines leave every cache as enter."""
-    gains = ((entered(spec, rates, hierarchy), left(spec, rates)) for spec in hierarchy.levels)
-    least = _NOTHING * entered(hierarchy.levels[0], rates, hierarchy)
-    return all(coming - going <= max(BALANCE * coming, least) for coming, going in gains)
+    return imbalance(rates, hierarchy) <= BALANCE

@@ -16,7 +16,7 @@ from kernmodel.cachesim.engine import Simulator, compiled_available
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.limits import process_count
 from kernmodel.traffic.model import Sampling
-from kernmodel.traffic.simulation.rates import Rates, in_balance, rates_of, spread, weighted_sum
+from kernmodel.traffic.simulation.rates import Rates, imbalance, in_balance, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, PlaceCounts, measure_at, measure_here
 from kernmodel.traffic.simulation.work import Work, run_to_end
 from kernmodel.value_types import dataclass
@@ -319,7 +319,7 @@ class Windows:
     def _result(self, counted: list[_Counted], mean: Rates, difference: float) -> Sample:
         places = [each.place for each in counted]
         largest = difference if self.varying else max(difference, *(place.spread for place in places))
-        balanced = in_balance(mean, self.hierarchy)
+        balanced, gain = in_balance(mean, self.hierarchy), imbalance(mean, self.hierarchy)
         from_history = any(place.from_history for place in places)
         sampling = Sampling(
             warm_up=sum(place.warm_up for place in places),
@@ -327,7 +327,7 @@ class Windows:
             whole_sweep=False,
             windows=len(places),
             settled=largest <= self._tolerance and balanced,
-            spread=largest,
+            spread=largest if balanced else max(largest, gain),
             tolerance=self._tolerance,
             reason=self._reason(len(places), largest, from_history=from_history, balanced=balanced),
         )
