@@ -99,6 +99,8 @@ def parse(text: str) -> Statement:
     mnemonic, arrangement = mnemonic.lower(), ""
     if (apple := _APPLE.fullmatch(mnemonic)) and mnemonic[:2] != "b.":
         mnemonic, arrangement = apple[1], apple[2]
+    if mnemonic[:3] == "bc.":
+        mnemonic = f"b.{mnemonic[3:]}"  # b.cond with a hint to predict it by its own past (DDI 0487, C6.2, BC.cond)
     if mnemonic[:2] == "b." or (len(mnemonic) == 3 and mnemonic[0] == "b" and _is_condition(mnemonic[1:])):
         condition = mnemonic[2:] if mnemonic[1] == "." else mnemonic[1:]
         mnemonic = f"b.{_CONDITION_ALIASES.get(condition, condition)}"
