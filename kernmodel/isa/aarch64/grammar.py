@@ -182,7 +182,7 @@ def _word(mnemonic: str, text: str, lower: str, position: int, count: int) -> Pa
     if _is_condition(lower) and position == count - 1 and position:
         condition = _CONDITION_ALIASES.get(lower, lower)
         return Part("cond", symbol=condition)
-    if (times := re.fullmatch(r"mul\s*#?(0x[0-9a-f]+|\d+)", lower)) is not None:
+    if (times := re.fullmatch(r"mul(?:\s+#?|#)(0x[0-9a-f]+|\d+)", lower)) is not None:
         return Part("mul#n", number=_int(times[1]))
     if (low := _LOW_PART.fullmatch(text)) is not None:
         return Part("#imm", number=0, symbol=low[2])

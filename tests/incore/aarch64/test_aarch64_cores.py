@@ -139,6 +139,30 @@ def test_what_an_unknown_mnemonic_is_nearest_to_is_named() -> None:
     assert any("the nearest that has is fadd)" in str(note) for note in answer.notes)
 
 
+SVE_CORES, NEON_CORES, V9_CORES = "V1@256 V2 N2 A64FX@512", "A72 N1 V1 V2 N2", "V2 N2"
+
+
+@pytest.mark.parametrize(
+    ("cores", "text"),
+    [
+        (SVE_CORES, "cmplo p1.b, p0/z, z2.b, #26\nsunpkhi z3.d, z3.s\nuqdecd w9, all, mul #7\nand z1.h, z1.h, #7"),
+        (SVE_CORES, "ld1sb {z0.h}, p0/z, [x1, x12]\nrevb z0.h, p0/m, z0.h\nsubr z0.s, z0.s, #0\nuqdecw w5"),
+        (SVE_CORES, "prfd pldl1keep, p0, [x1, x2, lsl #3]\nrdffrs p1.b, p0/z\ntbl z0.s, z0.s, z2.s"),
+        (NEON_CORES, "movi v1.8h, 0x12, lsl 8\nmvni v3.8h, 15\nsqrshrun v0.4h, v0.4s, 7\ncmp w6, w5, sxtb"),
+        (NEON_CORES, "smlal v0.4s, v2.4h, v1.h[2]\naesd v1.16b, v0.16b\nsha1h s3, s0\nsha256h q2, q1, v0.4s"),
+        ("N1 V1 V2 N2", "sdot v0.4s, v1.16b, v2.4b[1]\nsqrdmlah v0.8h, v1.8h, v2.8h\ncrc32cx w0, w0, x4"),
+        ("V1 V2 N2", "bfmlalt v0.4s, v1.8h, v2.8h\neor3 v0.16b, v2.16b, v3.16b, v0.16b\nsha512h q4, q2, v3.2d"),
+        (V9_CORES, "match p1.b, p0/z, z2.b, z3.b\nsqxtnt z0.h, z1.s\nhistcnt z0.s, p0/z, z1.s, z2.s"),
+    ],
+)
+def test_instructions_that_compilers_emit_have_rows(cores: str, text: str) -> None:
+    for name in cores.split():
+        table = InstructionTable.open(load_parameters(name))
+        isa = "aarch64-sve128" if table.parameters.isa == "aarch64" else table.parameters.isa
+        for one in read_listing(text, "k.s", isa_name=isa).instructions:
+            assert table.lookup(one) is not None, (name, one.text)
+
+
 def test_dividers_block() -> None:
     answer = km.analyse_loop(".L: fdiv d0, d1, d2\nfadd d3, d1, d2\nb.ne .L", uarch="A64FX").answer.incore
     assert answer.throughput == 43  # manual, operation blocking
@@ -201,6 +225,14 @@ def test_accumulators_of_their_own_do_not_wait_for_each_other(mnemonic: str) -> 
     assert chain(f"{mnemonic} v0.4s, v0.16b, v2.16b", "V2") == 3
 
 
+def test_no_reading_is_faster_than_instructions_are_issued() -> None:
+    """WINIC read 0.08 cycles for `fmin s,s,s`, 0.12 for `fnmsub d,d,d,d`."""
+    table = InstructionTable.open(load_parameters("V2"))
+    for form in ("fmin s,s,s", "fnmsub d,d,d,d"):
+        row = table.row(form)
+        assert row is not None and sum(use.cycles for use in row.ports) == 1
+
+
 def test_divisions_have_rows_for_easy_operands_and_others() -> None:
     """What WINIC divided was easy: 7 cycles for `fdiv v.2d`, of which Arm's guide says 7 to 15."""
     full, easy = (
@@ -241,6 +273,7 @@ def test_a_latency_that_was_read_between_bounds_is_the_models_within_them() -> N
 
 
 @pytest.mark.thorough
+@pytest.mark.needs("llvm-mca-19")
 @facts_at_hand
 @pytest.mark.parametrize("name", CORES)
 def test_tables_are_what_the_importer_builds(name: str) -> None:

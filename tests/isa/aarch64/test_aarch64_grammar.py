@@ -306,6 +306,11 @@ def test_multipliers_are_read_as_the_disassembler_prints_them() -> None:
         "incb x0, all, mul #0x10",
         "incb x0, all, mul #0xa",
     ]
+    # mul4 is a pattern: the largest multiple of 4
+    assert [parse(text).form for text in ("incb x0, mul4, mul #3", "cntd x0, mul3")] == [
+        "incb x,pattern,mul#n",
+        "cntd x,pattern",
+    ]
 
 
 def test_what_the_disassembler_prints_and_nothing_reads_stays_an_instruction() -> None:

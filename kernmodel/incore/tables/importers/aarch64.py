@@ -19,6 +19,7 @@ from typing import Any
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.aarch64_llvm import more_records
 from kernmodel.incore.tables.table import table_text
 from kernmodel.isa.aarch64.grammar import NotReadError, Statement, parse
 from kernmodel.isa.aarch64.roles import role
@@ -50,6 +51,8 @@ _TOLD_BY_PORTS = 1.3
 """Readings up to this factor above the bound of the ports need no cell of their own."""
 _ISSUE = 0.25
 """Cycles: readings down to here can be the limit of the loop that was read, not of the instruction."""
+_FASTEST = 0.16
+"""Cycles: readings below here, `fmin s,s,s` 0.08, are less than what an instruction takes of six issued a cycle."""
 _ONE_CHAIN = 0.05
 """A reading of throughput this near to the latency of the accumulator, as a share of it, is that latency."""
 _LIST = re.compile(r"\*(\d)\}")
@@ -71,6 +74,7 @@ class Recipe:
     index_twice: bool = False
     forwards: Mapping[str, float] = field(default_factory=dict)
     forwarding: str = ""
+    features: str = "+aes,+sha2"
 
 
 @cache
@@ -94,6 +98,10 @@ def aarch64_table(folder: Path, name: str) -> str:
     for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
         row = _forwarding(_of_llvm(record, recipe), recipe)
         rows[row.form] = row
+    groups = {tuple(unit for unit in use.ports) for use in _all_uses(folder, recipe)}
+    for record in more_records(recipe.model, recipe.features, sorted(groups)):
+        row = _forwarding(_of_llvm(record, recipe), recipe)
+        rows.setdefault(row.form, row)
     rows |= _by_element(rows, recipe)
     if recipe.manual:
         from kernmodel.incore.tables.importers.a64fx import corrected
@@ -106,6 +114,12 @@ def aarch64_table(folder: Path, name: str) -> str:
     rows |= {row.form: row for row in _prefixes(rows) if _SVE_FORM in rows}
     rows |= _inserting(rows, recipe)
     return table_text((_header(name),), rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+
+
+def _all_uses(folder: Path, recipe: Recipe) -> Iterator[PortUse]:
+    """All uses of units that the facts have, by LLVM's names."""
+    for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
+        yield from _uses(record["ports"], {})
 
 
 _PRODUCT = re.compile(r"(\S*mul\S*|\S*ml[as]\S*) ((v\.\d+[hs]|[hs]),\3),v\.[hs]\[i\]")
@@ -425,6 +439,7 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
             # no chain leads from a vector to a predicate: what was read there is the accumulator's
             pairs["0", "0"] = pairs.pop(("1", "0"))
         measured = float(record["rthroughput"] or 0)
+        measured = measured if measured > _FASTEST else 0.0
         one_chain = _is_one_chain(measured, pairs)
         through_factors = one_chain and len(pairs) > 1 and len(set(pairs.values())) == 1
         if through_factors:
