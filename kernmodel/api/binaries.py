@@ -20,6 +20,7 @@ def binary_blocks(
     *,
     addresses: tuple[int, int] | None = None,
     marked: str | None = None,
+    uarch: str | None = None,
     strict: bool = False,
 ) -> Result[Function]:
     """The basic blocks and loops of a function of a binary, as `kernmodel binary blocks`.
@@ -31,14 +32,18 @@ def binary_blocks(
         function: its name; None where the file has one function only.
         addresses: of the first byte and the one behind the last, in place of a name.
         marked: a region between IACA's markers by its name, "" for the only one.
+        uarch: the microarchitecture that executes it, which says how long the vectors of SVE are.
         strict: raise `StrictError` for the first warning.
 
     Raises:
-        AssemblyError: no such file or function, or it is no code; UsageError: several could be meant.
+        AssemblyError: no such file or function, or it is no code, or none of the microarchitecture; UsageError: several
+            could be meant.
     """
     from kernmodel.binary.find import find_function
+    from kernmodel.incore.tables.parameters import load_parameters
 
-    answer = find_function(fspath(file), function, addresses=addresses, marked=marked)
+    isa = None if uarch is None else load_parameters(uarch).isa
+    answer = find_function(fspath(file), function, addresses=addresses, marked=marked, isa_name=isa)
     return Result([answer], Views("binary:function_report", "binary:function_document"), strict=strict)
 
 
@@ -69,7 +74,8 @@ def binary_residency(
         progress: is told what is being done.
 
     Raises:
-        InputError: no such file or function, the program fails, takes too long or never runs the function.
+        InputError: no such file or function, code of another instruction set than the machine's, the program fails,
+            takes too long or never runs the function.
         ToolError: this system does not let it be traced.
     """
     from kernmodel.binary.address_trace import residency
@@ -83,7 +89,7 @@ def binary_residency(
     if not command:
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
     modelled = load_machine(fspath(machine))
-    found = find_function(fspath(library or command[0]), function, addresses=addresses)
+    found = find_function(fspath(library or command[0]), function, addresses=addresses, isa_name=modelled.isa)
     started = Command(tuple(command), standard_input, seconds=seconds)
     answer = residency(found, started, hierarchy_of(modelled), told=progress)
     views = Views("binary:residency_report", "binary:residency_document")

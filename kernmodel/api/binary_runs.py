@@ -102,7 +102,8 @@ def binary_run(
         progress: is told what is being done.
 
     Raises:
-        InputError: no such file or function; the program fails, is not deterministic, or never runs the function.
+        InputError: no such file or function; code that the core does not execute; the program fails, is not
+            deterministic, or never runs the function.
         UsageError: neither machine nor microarchitecture, or both.
         ToolError: a predictor or way of counting that was asked for is not there.
     """
@@ -113,13 +114,22 @@ def binary_run(
     from kernmodel.binary.predictors.own import OWN_ECM
     from kernmodel.binary.runs import Command
     from kernmodel.binary.walks import CountedFlow
+    from kernmodel.incore.tables.parameters import load_parameters
+    from kernmodel.isa import isa_of
 
     if not command:
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
     core, title, modelled = _core(machine, uarch)
     names = _names(predictors, modelled)
-    seen = find_function(fspath(place.library or command[0]), function, addresses=place.addresses, marked=place.marked)
-    chosen = [predictor_named(name, core, seen.isa) for name in names if name != OWN_ECM]
+    isa = isa_of(load_parameters(core).isa)
+    seen = find_function(
+        fspath(place.library or command[0]),
+        function,
+        addresses=place.addresses,
+        marked=place.marked,
+        isa_name=isa.name,
+    )
+    chosen = [predictor_named(name, core, isa.family) for name in names if name != OWN_ECM]
     started = Command(tuple(command), options.standard_input, seconds=options.seconds)
     method, limit = options.method, options.count_limit
     found, occurrences = count_occurrences(seen, started, method=method, limit=limit, told=progress)
@@ -191,6 +201,23 @@ def _time(function: Function, command: Command, progress: Callable[[str], object
         return None, str(error)
 
 
+def _refuse_other_host(core: str) -> None:
+    """Refuse a core whose code this host, on which a suite is built and run, does not execute.
+
+    Raises:
+        ToolError: it is one.
+    """
+    import platform
+
+    from kernmodel.incore.tables.parameters import load_parameters
+    from kernmodel.isa import isa_of
+
+    parameters = load_parameters(core)
+    if platform.machine().lower() not in isa_of(parameters.isa).hosts:
+        what = f"{parameters.title} executes {parameters.isa} code, which this host ({platform.machine()}) does not run"
+        raise ToolError(what, todo="give the core of this host, or run the suite on such a host")
+
+
 def binary_suite(
     file: File,
     output: File,
@@ -214,13 +241,15 @@ def binary_suite(
         progress: is told what is being done, how many are done, and of how many.
 
     Raises:
-        InputError: a file cannot be read or written; ToolError: a compiler or predictor is not there.
+        InputError: a file cannot be read or written; ToolError: a compiler or predictor is not there, or this host does
+            not execute the code of the core.
     """
     from kernmodel.binary.suite.file import read_suite
     from kernmodel.binary.suite.run import run_suite
     from kernmodel.binary.suite.timing import smallest_call
 
     core, _, modelled = _core(machine, uarch)
+    _refuse_other_host(core)
     suite = read_suite(fspath(file))
     answer = run_suite(
         suite,

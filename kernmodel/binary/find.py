@@ -41,6 +41,7 @@ def find_function(
     *,
     addresses: tuple[int, int] | None = None,
     marked: str | None = None,
+    isa_name: str | None = None,
 ) -> Function:
     """A function of a binary with its control flow.
 
@@ -49,14 +50,16 @@ def find_function(
         function: its name; with `addresses` or `marked`, where these are looked for or what the stretch is called.
         addresses: of the first byte and the one behind the last, where there is no symbol (stripped files).
         marked: the name of a region between IACA's markers ("" for the only one).
+        isa_name: the instruction set that it has to be of; None: the one that its header names.
 
     Raises:
-        AssemblyError: no such file, function or region, nothing there that is code, or several functions of that name.
+        AssemblyError: no such file, function or region, nothing there that is code, code of another
+            instruction set, or several functions of that name.
         UsageError: nothing says which code is meant, or two things do.
     """
     if addresses is not None and marked is not None:
         raise UsageError("both choose the code", where="--addresses and --marked", todo="give one of them")
-    binary = read_binary(path)
+    binary = read_binary(path, isa_name)
     ranges: tuple[CodeRange, ...]
     with damage_reported(binary.file):
         if marked is not None:

@@ -179,11 +179,15 @@ class Binary:
         return first
 
 
-def read_binary(path: Path | str) -> Binary:
+def read_binary(path: Path | str, isa_name: str | None = None) -> Binary:
     """Read an ELF executable, shared library or object.
 
+    Args:
+        path: of the file.
+        isa_name: the instruction set that it has to be of; None: the one that its header names.
+
     Raises:
-        AssemblyError: missing, no ELF file, damaged, or of an instruction set that cannot be read.
+        AssemblyError: missing, no ELF file, damaged, of another instruction set or one that cannot be read.
     """
     file = str(path)
     data = user_files.read_file(path, "an executable, a shared library or an object", CODE_BYTES, error=AssemblyError)
@@ -191,8 +195,7 @@ def read_binary(path: Path | str) -> Binary:
         script = data[:2] == b"#!"
         todo = "give the program that it runs" if script else "give an executable, a shared library or an object file"
         raise AssemblyError("is a script" if script else "is no ELF file", where=file, todo=todo)
-    name = isa.of_object(data)
-    found = isa.isa_of(name)
+    found = isa.isa_of(isa_name or isa.of_object(data))
     code = found.read_object(data, file)
     with damage_reported(file):
         from elftools.elf.elffile import ELFFile

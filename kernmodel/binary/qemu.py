@@ -61,7 +61,7 @@ def emulator_for(isa_name: str) -> Emulator:
     root = Path("/usr") / isa.cross_prefix.rstrip("-")
     foreign = platform.machine().lower() not in isa.hosts
     libraries = ("-L", str(root)) if foreign and root.is_dir() else ()
-    return Emulator((found, *libraries, "-cpu", "max"))
+    return Emulator((found, *libraries, "-cpu", isa.emulated_cpu))
 
 
 def qemu_run(function: Function, command: Command, told: Told = lambda what: None) -> tuple[Function, Occurrences]:

@@ -73,10 +73,17 @@ def binary() -> None:
 @binary.command(short_help="Basic blocks, loops and source lines of a function.")
 @click.argument("file", type=types.FILE)
 @function_choice
+@options.uarch_option
 @options.strict_option
 @options.json_option
 def blocks(
-    file: str, function: str | None, addresses: tuple[int, int] | None, marked: str | None, strict: bool, as_json: bool
+    file: str,
+    function: str | None,
+    addresses: tuple[int, int] | None,
+    marked: str | None,
+    uarch: str | None,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """The control flow of a function of FILE, an executable, shared library or object.
 
@@ -84,10 +91,11 @@ def blocks(
     Examples:
       kernmodel binary blocks ./a.out --function kernel
       kernmodel binary blocks ./stripped --addresses 0x1139-0x1170 --json
+      kernmodel binary blocks ./sve --function kernel --uarch V1@256
     """
     from kernmodel.api.binaries import binary_blocks
 
-    result = binary_blocks(file, function, addresses=addresses, marked=marked, strict=strict)
+    result = binary_blocks(file, function, addresses=addresses, marked=marked, uarch=uarch, strict=strict)
     show_result(result, Shown.of(as_json=as_json, strict=strict))
 
 

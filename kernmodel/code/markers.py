@@ -6,6 +6,7 @@ line or after an instruction, in any comment style: `# LLVM-MCA-BEGIN name`, `//
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from kernmodel.errors import AssemblyError, Location
@@ -46,8 +47,7 @@ def marked_region(listing: Listing, text: str, name: str | None = None) -> Regio
     lines = text.splitlines()
     regions = {**_comment_regions(listing, lines), **_iaca_regions(listing)}
     if name is not None and name not in regions:
-        known = ", ".join(filter(None, regions)) or "(none)"
-        raise AssemblyError(f"has no marked region {name!r}", where=listing.file, todo=f"choose one of: {known}")
+        raise AssemblyError(f"has no marked region {name!r}", where=listing.file, todo=_instead_of_it(regions, text))
     if not regions:
         return None
     if name is None and len(regions) > 1:
@@ -56,6 +56,17 @@ def marked_region(listing: Listing, text: str, name: str | None = None) -> Regio
         raise AssemblyError(f"has {len(regions)} marked regions", where=listing.file, todo=todo)
     first, end = regions[name] if name is not None else next(iter(regions.values()))
     return _without_padding(listing, lines, first, end), end
+
+
+def _instead_of_it(regions: Mapping[str, Region], text: str) -> str:
+    """What to do where no region has the name that was asked for."""
+    named = ", ".join(filter(None, regions))
+    if named:
+        return f"choose one of: {named}"
+    if regions:
+        return "its only region has no name: give none"
+    comments = ", LLVM-MCA-BEGIN and LLVM-MCA-END in comments" if text else ""
+    return f"it has no marked regions: put markers around the code (IACA's{comments}), or choose a function of it"
 
 
 def instructions_on(listing: Listing, first: int, last: int) -> Region | None:

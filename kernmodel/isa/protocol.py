@@ -174,6 +174,7 @@ class Isa(ABC):
         streaming_stores: whether each of its processors has stores past the caches.
         vector_names: what operations of such a width are called; others by their lanes.
         hosts: machines, as `platform.machine` names them, whose own compilers make its code; () where none is known to.
+        emulated_cpu: the processor that qemu is told to be.
         cross_prefix: what the commands of compilers for it begin with elsewhere ("aarch64-linux-gnu-").
         alias_variant: variant of rows of moves that fewer cores eliminate, "" where there are none.
     """
@@ -186,6 +187,7 @@ class Isa(ABC):
     vector_names: Mapping[int, str] = MappingProxyType({})
     hosts: tuple[str, ...] = ()
     cross_prefix: str = ""
+    emulated_cpu: str = "max"
     alias_variant: str = ""
 
     @property

@@ -4,8 +4,10 @@ import subprocess
 
 import pytest
 
+import kernmodel as km
 from kernmodel.binary.find import find_function
-from kernmodel.errors import AssemblyError, UsageError
+from kernmodel.errors import AssemblyError, ToolError, UsageError
+from kernmodel.isa import isa_of
 
 GCC, ARM = "gcc", "aarch64-linux-gnu-gcc"
 
@@ -103,6 +105,31 @@ def test_an_unknown_name_names_the_nearest(build):
         find_function(build("flow.c", "-O2"), "_start_")
     with pytest.raises(UsageError, match=rf"choose one with --function: {own}$"):
         find_function(build("flow.c", "-O2"))
+
+
+def test_code_of_another_processor_is_refused_where_a_core_is_named(build):
+    """A prediction of Neoverse V1 for x86-64 code was an answer without cycles, traffic of its caches a number."""
+    program = build("flow.c", "-O2")
+    for ask in (
+        lambda: km.binary_run([str(program), "9"], "gemm", uarch="V1"),
+        lambda: km.binary_run([str(program), "9"], "gemm", machine="graviton3"),
+        lambda: km.binary_residency([str(program), "9"], "gemm", machine="graviton3"),
+        lambda: km.binary_blocks(str(program), "gemm", uarch="V1"),
+    ):
+        with pytest.raises(AssemblyError, match=r"X86-64 code, not AArch64"):
+            ask()
+    with pytest.raises(ToolError, match=r"Neoverse V1 executes aarch64 code, which this host .* does not run"):
+        km.binary_suite("suite.yml", "out", uarch="V1")
+
+
+def test_the_core_says_how_long_vectors_of_sve_are(build):
+    program = build("flow.c", "-O3", "-march=armv8.2-a+sve", compiler=ARM)
+    with pytest.raises(AssemblyError, match=r"belongs to SVE, whose vector length is not known; .* --uarch A64FX@512"):
+        km.binary_blocks(str(program), "gemm")
+    function = km.binary_blocks(str(program), "gemm", uarch="A64FX@512").answer
+    assert function.isa == "aarch64-sve512"
+    assert function.loops
+    assert isa_of(function.isa).emulated_cpu == "max,sve-default-vector-length=64"
 
 
 def test_what_is_no_binary_is_refused(tmp_path):

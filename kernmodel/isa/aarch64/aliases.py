@@ -56,6 +56,9 @@ def preferred(one: Statement) -> Statement:
         return one._replace(mnemonic=mnemonic.replace("shll", "xtl"), parts=parts[:2])
     if mnemonic in _SWAPPED and count == _FOUR and parts[3].register:
         return one._replace(mnemonic=_SWAPPED[mnemonic], parts=(*parts[:2], parts[3], parts[2]))
+    if mnemonic == "tbl" and count == _THREE and parts[1].kind[:2] == "z.":
+        # GNU as takes a table of one register without braces
+        return one._replace(parts=(parts[0], parts[1]._replace(kind=f"{{{parts[1].kind}}}"), parts[2]))
     if mnemonic[:2] in ("ld", "st") and parts and parts[0].kind[:2] == "z.":
         return one._replace(parts=(parts[0]._replace(kind=f"{{{parts[0].kind}}}"), *parts[1:]))
     return _vector(one)

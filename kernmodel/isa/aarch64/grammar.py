@@ -99,6 +99,8 @@ def parse(text: str) -> Statement:
     mnemonic, arrangement = mnemonic.lower(), ""
     if (apple := _APPLE.fullmatch(mnemonic)) and mnemonic[:2] != "b.":
         mnemonic, arrangement = apple[1], apple[2]
+    if mnemonic[:3] == "bc.":
+        mnemonic = f"b.{mnemonic[3:]}"  # b.cond with a hint to predict it by its own past (DDI 0487, C6.2, BC.cond)
     if mnemonic[:2] == "b." or (len(mnemonic) == 3 and mnemonic[0] == "b" and _is_condition(mnemonic[1:])):
         condition = mnemonic[2:] if mnemonic[1] == "." else mnemonic[1:]
         mnemonic = f"b.{_CONDITION_ALIASES.get(condition, condition)}"
@@ -180,7 +182,7 @@ def _word(mnemonic: str, text: str, lower: str, position: int, count: int) -> Pa
     if _is_condition(lower) and position == count - 1 and position:
         condition = _CONDITION_ALIASES.get(lower, lower)
         return Part("cond", symbol=condition)
-    if (times := re.fullmatch(r"mul\s*#?(0x[0-9a-f]+|\d+)", lower)) is not None:
+    if (times := re.fullmatch(r"mul(?:\s+#?|#)(0x[0-9a-f]+|\d+)", lower)) is not None:
         return Part("mul#n", number=_int(times[1]))
     if (low := _LOW_PART.fullmatch(text)) is not None:
         return Part("#imm", number=0, symbol=low[2])

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement
-from kernmodel.isa.aarch64.roles import ALL_FLAGS, ELEMENT_BYTES, Role, access_bytes, role
+from kernmodel.isa.aarch64.roles import ALL_FLAGS, CALLS, ELEMENT_BYTES, Role, access_bytes, role
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
 from kernmodel.value_types import NamedTuple
 
@@ -19,7 +19,7 @@ ALL_ELEMENTS = 31
 """Number of the pattern `all` of an instruction that counts elements (DDI 0487, C8.2, CNTD)."""
 _NEON_BYTES = {"b": 1, "h": 2, "s": 4, "d": 8, "q": 16}
 _IMMEDIATE_UPDATES = frozenset({"orr", "bic"})
-_LINK, _RETURN = frozenset({"bl", "blr"}), frozenset({"ret"})
+_RETURN = frozenset({"ret"})
 _TWO_OPERANDS = ("mov", "movk", "cmp", "cmn", "tst", "neg", "negs", "sxtw", "uxtw", "adr", "adrp", "cbz", "cbnz", "orr")
 _THREE_OPERANDS = ("add", "adds", "sub", "subs", "lsl", "lsr", "asr", "ubfiz", "sbfiz", "mul", "smull", "umull")
 _LEAST_OPERANDS = {
@@ -94,8 +94,8 @@ def _pattern(statement: Statement, vector_bytes: int) -> dict[str, Any]:
         "operands": operands,
         "implicit_reads": implicit_reads,
         "implicit_writes": implicit_writes,
-        "flags_read": ALL_FLAGS if does.flags_read else "",
-        "flags_written": ALL_FLAGS if flags else "",
+        "flags_read": ALL_FLAGS if does.flags_read or statement.form == "mrs x,nzcv" else "",
+        "flags_written": ALL_FLAGS if flags or statement.form == "msr nzcv,x" else "",
         "memory": memory,
         "same_register": len(sources) == 1,
         "vector_bytes": max(sizes, default=0),
@@ -136,15 +136,17 @@ def _width(kind: str, vector_bytes: int) -> int:
 def _operands(statement: Statement, does: Role, vector_bytes: int) -> tuple[Operand, ...]:
     parts = statement.parts
     listed = sum(part.kind[:1] == "{" or not part.kind for part in parts)
-    written = _written(statement, does, listed)
+    written = _written(statement, does) if parts else 0
     merges = written > 0 and _merges(statement, does)
+    # one lane of a register, or of each of a list, whose others stay as they are
+    lanes = written > 0 and parts[0].kind.endswith("[i]")
     found = []
     for number, part in enumerate(parts):
         if part.address is not None:
             found += _memory(statement, part.address, part.kind, does, listed, vector_bytes)
         elif part.register is not None:
             result = does.first <= number < does.first + written
-            reads = not result or merges or _reads_lane(part, does, number)
+            reads = not result or merges or lanes
             # the zero registers hold the number 0 and keep nothing
             number_held = None if part.register else 0
             found.append(Operand(part.kind, part.register or None, None, number_held, reads, result))
@@ -157,12 +159,11 @@ def _operands(statement: Statement, does: Role, vector_bytes: int) -> tuple[Oper
     return tuple(found)
 
 
-def _written(statement: Statement, does: Role, listed: int) -> int:
-    """How many of the first operands are written: all of a list that is loaded, the second of an atomic."""
-    first = statement.parts[0] if statement.parts else None
-    if does.loads and first is not None and first.kind[:1] == "{":
-        return listed
-    return does.writes
+def _written(statement: Statement, does: Role) -> int:
+    """How many operands are written from the first result on: all of a list."""
+    if not does.writes or statement.parts[0].kind[:1] != "{":
+        return does.writes
+    return 1 + next((n for n, part in enumerate(statement.parts[1:]) if part.kind), len(statement.parts) - 1)
 
 
 def _merges(statement: Statement, does: Role) -> bool:
@@ -171,11 +172,6 @@ def _merges(statement: Statement, does: Role) -> bool:
     if does.reads_first or (len(kinds) > 1 and kinds[1] == "p/m"):
         return True
     return statement.mnemonic in _IMMEDIATE_UPDATES and kinds[0][:2] == "v." and kinds[1][0] == "#"
-
-
-def _reads_lane(part: Part, does: Role, number: int) -> bool:
-    """Whether the operand is one lane of a register whose others stay as they are."""
-    return number == 0 and part.kind.endswith("[i]") and not does.stores
 
 
 def _memory(
@@ -215,7 +211,7 @@ def _symbol(part: Part, statement: Statement, does: Role) -> Operand:
 
 def _implicit(statement: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Registers that are read and written without being operands: written-back bases, the link register."""
-    if statement.mnemonic in _LINK:
+    if statement.mnemonic in CALLS:
         return (), ("x30",)
     if statement.mnemonic in _RETURN and not statement.parts:
         return ("x30",), ()

@@ -58,6 +58,8 @@ class AArch64(Isa):
         self.vector_names = {NEON_BYTES: "NEON"} | (
             {sve_bytes: f"SVE-{8 * sve_bytes}"} if sve_bytes > NEON_BYTES else {}
         )
+        # a program of the user starts with vectors of 512 bits otherwise (QEMU's documentation of CPU features)
+        self.emulated_cpu = f"max,sve-default-vector-length={sve_bytes}" if sve_bytes else "max"
         self._context = Context(self.name, sve_bytes)
 
     @property

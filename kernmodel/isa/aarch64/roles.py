@@ -15,32 +15,50 @@ ALL_FLAGS = "SZCO"
 """N, Z, C and V, by the letters that `Instruction.flags_read` has for them."""
 
 _UPDATES = re.compile(
-    r"movk|bfi|bfxil|bfc|bfm|fml[as]l?2?|fnml[as]|f?n?m(?:ad|sb)|ml[as]|[su]ml[as]l[tb]?2?|sqdml[as]l[tb]?2?|sqrdml[as]h"
-    r"|[su]abal?2?|[su]adalp|[su]rsra|[su]sra|sli|sri|bsl|bi[ft]|tbx|(?:su|us|[su])dot|f?cmla|bfdot|bfml?al[bt]|(?:bf|f|us|[su])mmla"
-    r"|(?:[su]q)?xtun2|(?:[su]q)?xtn2|fcvtx?n2|bfcvtn2|(?:sq|uq)?r?shru?n2|r?(?:add|sub)hn2|aes[ed]|sha\d+\w*"
-    r"|(?:[su]q)?(?:inc|dec)[bhwdp]|insr|fmlal[bt]|fmlsl[bt]"
+    # products added to it, of the same width and of narrower elements, of pairs, fours and rows
+    r"(?:f|bf)?ml[as]|fnml[as]|f?n?m(?:ad|sb)|m(?:ad|la)pt|(?:[suf]|bf|sqd)ml[as]l(?:[tb]|bt)?2?|fmlall[bt][bt]"
+    r"|sqrdml[as]h|f?cmla|sqrdcmlah|(?:[sufc]|bf|su|us)dot|(?:[suf]|bf|us)mmla"
+    # differences, pairs, shifted elements and carries added to it
+    r"|[su]aba(?:l[bt]?2?)?|[su]adalp|[su]r?sra|(?:ad|sb)cl[bt]|suqadd|usqadd|(?:[su]q)?(?:inc|dec)[bhwdp]"
+    # bits, elements or a half put into it
+    r"|movk|bfi|bfxil|bfc|bfm|sli|sri|bsl|bi[ft]|insr|eorbt|eortb|tbxq?|ldg"
+    r"|(?:[su]q)?xtu?n[t2]|b?fcvtx?n[t2]|(?:[su]q)?r?shru?n[t2]|r?(?:add|sub)hn[t2]"
+    r"|aes[ed]|sha1(?:[cmp]|su\d)|sha(?:256|512)\w+|sm3(?:partw|tt)\w+|sm4e|(?:pac|aut)[id]z?[ab]|xpac[id]"
+    # bounds for it
+    r"|(?:[suf]|bf)clamp"
 )
 """These read their first operand too."""
 _TESTS = re.compile(r"cmp|cmn|tst|f?ccmp|fccmpe|ccmn|fcmpe?|ptest|cterm(?:eq|ne)|setf(?:8|16)|rmif|wrffr|setffr|cfinv")
 _SETS_FLAGS = re.compile(
     r"(?:add|sub|and|bic|adc|sbc|neg|ngc)s|cmp|cmn|tst|f?ccmp|fccmpe|ccmn|fcmpe?|ptest|ptrues|while\w+|cterm(?:eq|ne)|rdffrs"
-    r"|pfirst|pnext|brk(?:[ab]|n|p[ab])s|(?:orr|eor|orn|nor|nand)s|setf(?:8|16)|cmp(?:eq|ne|ge|gt|hi|hs|le|lt|lo|ls)"
+    r"|pfirst|pnext|brk(?:[ab]|n|p[ab])s|(?:orr|eor|orn|nor|nand|mov|not)s|setf(?:8|16)|cmp(?:eq|ne|ge|gt|hi|hs|le|lt|lo|ls)"
+    r"|n?match|rmif|cfinv|axflag|xaflag|subps|fjcvtzs|rcw\w+"
 )
-_READS_FLAGS = re.compile(r"b\.\w+|f?ccmpe?|ccmn|f?csel|csinc|csinv|csneg|csetm?|cinc|cinv|cneg|adcs?|sbcs?|ngcs?")
+_READS_FLAGS = re.compile(
+    r"b\.\w+|f?ccmpe?|ccmn|f?csel|csinc|csinv|csneg|csetm?|cinc|cinv|cneg|adcs?|sbcs?|ngcs?|rmif|cfinv|axflag|xaflag"
+)
+CALLS = ("bl", "blr", "blraa", "blrab", "blraaz", "blrabz")
+"""These keep the address behind them in the link register."""
 _BRANCHES: dict[str, Branch] = {
     **dict.fromkeys(("cbz", "cbnz", "tbz", "tbnz"), "conditional"),
-    **dict.fromkeys(("bl", "blr", "blraa", "blrab", "svc"), "call"),
+    **dict.fromkeys((*CALLS, "svc"), "call"),
     **dict.fromkeys(("ret", "retaa", "retab", "eret"), "return"),
-    **dict.fromkeys(("br", "braa", "brab"), "indirect"),
+    **dict.fromkeys(("br", "braa", "brab", "braaz", "brabz"), "indirect"),
     "b": "jump",
 }
 _PREFETCH = re.compile(r"prf(?:m|um|[bhwd])|rprfm")
 _STORE = re.compile(
-    r"st(?:r|ur|p|np|l?lr|lur|xr|lxr|xp|lxp|tr|g|1|2|3|4|nt1)[bhwdq]?|st(?:add|clr|eor|set|smax|smin|umax|umin)\w*"
+    r"st(?:r|ur|p|np|l?lr|lur|xr|lxr|xp|lxp|tr|tp|tnp|1|2|3|4|nt1)[bhwdq]?|st(?:add|clr|eor|set|smax|smin|umax|umin)\w*"
+    r"|stz?2?gm?|stgp|stilp|stl1|st64b(?:v0?)?"
 )
-_EXCLUSIVE = re.compile(r"stl?x[rp][bh]?")
-_ATOMIC = re.compile(r"(?:ld(?:add|clr|eor|set|smax|smin|umax|umin)|swp|cas)p?(?:a|l|al)?[bh]?")
-_SYSTEM = frozenset({"msr", "dc", "ic", "at"})
+_WITH_STATUS = re.compile(r"stl?x[rp][bh]?|st64bv0?")
+"""Stores whose first operand is whether they stored."""
+_ATOMIC = re.compile(
+    r"(?:ld(?:add|clr|eor|set|smax|smin|umax|umin)|swp|cas|rcws?(?:clr|set|swp|cas))p?(?:a|l|al)?[bh]?"
+)
+_ATOMIC_PAIR = re.compile(r"(?:ldclr|ldset|swp|cas|rcws?(?:clr|set|swp|cas))p(?:a|l|al)?")
+_PAIR_LOAD = re.compile(r"ld(?:n?p(?:sw)?|a?xp|iapp|tn?p)|mrrs")
+_SYSTEM = frozenset({"msr", "dc", "ic", "at", "wfet", "wfit", "gcsstr", "gcssttr", "gcspushm", "gcsss1", "trcit"})
 _NARROW = re.compile(r"(?:ld|st)\w*?rs?([bhw])|(?:ld|st|swp|cas)\w*?([bh])")
 _ELEMENT = re.compile(r"(?:ld|st)(?:ff|nf|nt)?(\d)(r)?(o|q)?(s?)([bhwdq])")
 ELEMENT_BYTES = {"b": 1, "h": 2, "s": 4, "w": 4, "d": 8, "x": 8, "q": 16}
@@ -71,16 +89,18 @@ def role(mnemonic: str) -> Role:
     branch = _BRANCHES.get(mnemonic) or ("conditional" if mnemonic[:2] == "b." else None)
     atomic = _ATOMIC.fullmatch(mnemonic) is not None
     stores = atomic or _STORE.fullmatch(mnemonic) is not None
+    paired = _ATOMIC_PAIR.fullmatch(mnemonic) is not None
+    compares = atomic and "cas" in mnemonic
     prefetch = _PREFETCH.fullmatch(mnemonic) is not None
     writes = 1
     if branch or prefetch or (stores and not atomic) or _TESTS.fullmatch(mnemonic) or mnemonic in _SYSTEM:
-        writes = 1 if _EXCLUSIVE.fullmatch(mnemonic) else 0
-    elif mnemonic.startswith(("ldp", "ldnp", "ldxp", "ldaxp")):
+        writes = 1 if _WITH_STATUS.fullmatch(mnemonic) else 0
+    elif paired or _PAIR_LOAD.fullmatch(mnemonic):
         writes = 2
     return Role(
         writes=writes,
-        first=int(atomic and not mnemonic.startswith("cas")),
-        reads_first=_UPDATES.fullmatch(mnemonic) is not None or mnemonic.startswith("cas"),
+        first=int(atomic and not compares and not paired),
+        reads_first=_UPDATES.fullmatch(mnemonic) is not None or compares or paired,
         flags_read=_READS_FLAGS.fullmatch(mnemonic) is not None,
         flags_written=_SETS_FLAGS.fullmatch(mnemonic) is not None,
         loads=atomic or (mnemonic.startswith("ld") and not stores),
@@ -99,7 +119,7 @@ def access_bytes(mnemonic: str, kinds: tuple[str, ...], registers: int, vector_b
         vector_bytes: of a vector of SVE.
     """
     first = kinds[0] if kinds else ""
-    if _EXCLUSIVE.fullmatch(mnemonic) and len(kinds) > 1:
+    if _WITH_STATUS.fullmatch(mnemonic) and len(kinds) > 1:
         first = kinds[1]
     if first[:1] == "{" or _ELEMENT.fullmatch(mnemonic):
         return _structure_bytes(mnemonic, first.strip("{}"), registers, vector_bytes)

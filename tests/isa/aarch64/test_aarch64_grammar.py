@@ -108,6 +108,30 @@ def test_comparisons_with_exchanged_operands() -> None:
         ("ldadd x0, x2, [x1]", "x0 x1", "x2"),
         ("stxr w5, x0, [x1]", "x0 x1", "x5"),
         ("ldpsw x0, x2, [x1]", "x1", "x0 x2"),
+        ("ld2 {v0.b, v1.b}[8], [x1]", "v0 v1 x1", "v0 v1"),  # lanes of a list
+        ("ld4 {v0.s - v3.s}[1], [x1], x2", "v0 v1 v2 v3 x1 x2", "v0 v1 v2 v3 x1"),
+        ("st2 {v0.b, v1.b}[8], [x1]", "v0 v1 x1", ""),
+        ("suqadd v0.8h, v1.8h", "v0 v1", "v0"),
+        ("usqadd s0, s1", "v0 v1", "v0"),
+        ("sha1h s0, s1", "v1", "v0"),  # crypto: not all of it adds to its result
+        ("sha256su0 v0.4s, v1.4s", "v0 v1", "v0"),
+        ("sm4e v0.4s, v1.4s", "v0 v1", "v0"),
+        ("sm3tt1a v0.4s, v1.4s, v2.s[0]", "v0 v1 v2", "v0"),
+        ("sm3ss1 v0.4s, v1.4s, v2.4s, v3.4s", "v1 v2 v3", "v0"),
+        ("pacia x0, x1", "x0 x1", "x0"),
+        ("xpaci x0", "x0", "x0"),
+        ("casp x0, x1, x2, x3, [x4]", "x0 x1 x2 x3 x4", "x0 x1"),
+        ("swpp x0, x1, [x4]", "x0 x1 x4", "x0 x1"),
+        ("stg x0, [x1, #16]", "x0 x1", ""),
+        ("st2g x0, [x1], #32", "x0 x1", "x1"),
+        ("stgp x0, x2, [x1]", "x0 x2 x1", ""),
+        ("ldg x0, [x1]", "x0 x1", "x0"),
+        ("blraa x0, x1", "x0 x1", "x30"),
+        ("cfinv", "nzcv", "nzcv"),
+        ("rmif x0, #1, #2", "x0 nzcv", "nzcv"),
+        ("fjcvtzs w0, d1", "v1", "x0 nzcv"),
+        ("mrs x0, nzcv", "nzcv", "x0"),
+        ("bc.ne .L0", "nzcv", ""),
     ],
 )
 def test_operand_roles(text: str, read: str, written: str) -> None:
@@ -127,6 +151,21 @@ def test_operand_roles(text: str, read: str, written: str) -> None:
         ("fadda d0, p0, d0, z1.d", "v0 p0 v1", "v0"),
         ("incd x0", "x0", "x0"),
         ("st1d {z0.d}, p0, [x1, x2, lsl #3]", "v0 p0 x1 x2", ""),
+        ("sqrdcmlah z0.s, z1.s, z2.s, #90", "v0 v1 v2", "v0"),
+        ("cdot z0.d, z1.h, z2.h[1], #90", "v0 v1 v2", "v0"),
+        ("addhnt z0.b, z1.h, z2.h", "v0 v1 v2", "v0"),  # a half of each element
+        ("addhnb z0.b, z1.h, z2.h", "v1 v2", "v0"),
+        ("sqrshrunt z0.b, z1.h, #1", "v0 v1", "v0"),
+        ("uqxtnt z0.b, z1.h", "v0 v1", "v0"),
+        ("sqdmlalbt z0.s, z1.h, z2.h", "v0 v1 v2", "v0"),
+        ("bfmlslt z0.s, z1.h, z2.h", "v0 v1 v2", "v0"),
+        ("uabalb z0.s, z1.h, z2.h", "v0 v1 v2", "v0"),
+        ("adclt z0.d, z1.d, z2.d", "v0 v1 v2", "v0"),
+        ("eorbt z0.d, z1.d, z2.d", "v0 v1 v2", "v0"),
+        ("sclamp z0.d, z1.d, z2.d", "v0 v1 v2", "v0"),
+        ("match p1.b, p0/z, z0.b, z1.b", "p0 v0 v1", "p1 nzcv"),
+        ("nots p1.b, p0/z, p2.b", "p0 p2", "p1 nzcv"),
+        ("sel {z0.d, z1.d}, pn8, {z2.d, z3.d}, {z4.d, z5.d}", "p8 v2 v3 v4 v5", "v0 v1"),
     ],
 )
 def test_operand_roles_of_sve(text: str, read: str, written: str) -> None:
@@ -266,6 +305,11 @@ def test_multipliers_are_read_as_the_disassembler_prints_them() -> None:
     assert [item.text for item in decode_bytes(code, isa_name=SVE).instructions] == [
         "incb x0, all, mul #0x10",
         "incb x0, all, mul #0xa",
+    ]
+    # mul4 is a pattern: the largest multiple of 4
+    assert [parse(text).form for text in ("incb x0, mul4, mul #3", "cntd x0, mul3")] == [
+        "incb x,pattern,mul#n",
+        "cntd x,pattern",
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kernmodel.incore.model import InstructionData, PortUse
@@ -43,7 +43,7 @@ def corrected(
     rows: Mapping[str, InstructionData], records: Iterable[Mapping[str, str]], source: str
 ) -> dict[str, InstructionData]:
     """The rows, those of which the manual speaks as it has them."""
-    entries = _entries(records)
+    entries = _entries(tuple(records))
     found = {form: _access(row, source) or _computing(row, entries, source) or row for form, row in rows.items()}
     return {form: _alone_in_cache(row) for form, row in found.items()}
 
@@ -58,21 +58,33 @@ def _alone_in_cache(row: InstructionData) -> InstructionData:
     return replace(row, ports=tuple(uses))
 
 
-def _entries(records: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], list[_Entry]]:
+def _entries(records: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], list[_Entry]]:
     """What the manual says by section and mnemonic; of entries by the length of vectors those of the longest."""
     found: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
     of_lengths = ""
+    apart = {(r["section"], r["instruction"]) for r in records if not _MNEMONIC.fullmatch(r["alias"])}
+    optional = {(r["section"], r["instruction"]) for r in records if r["option"] and not _MARKS.search(r["option"])}
     for record in records:
-        name, _, qualifier = record["instruction"].partition(" ")
-        option, length = _of_length(record["option"])
+        names, _, qualifier = record["instruction"].partition(" (")
+        if _MNEMONIC.fullmatch(record["alias"]):
+            # of MADD two rows, its own and one without an addend, MUL; of FACGE one for FACLE, too
+            own = (record["section"], record["instruction"]) not in apart
+            names = f"{names}, {record['alias']}" if own else record["alias"]
+        if _MARKS.fullmatch(record["option"]) and (record["section"], record["instruction"]) in optional:
+            continue
+        option, length = _of_length(_MARKS.sub("", record["option"]))
         of_lengths = option or (of_lengths if length else "")
         if length in ("", _LENGTH):
             blocks = "E" in record["marks"].split()
             entry = _Entry(qualifier.strip("()"), of_lengths, record["pipeline"], record["latency"], blocks)
-            found[record["section"], name.lower()].append(entry)
+            for name in names.split(", "):
+                found[record["section"], name.lower()].append(entry)
     return found
 
 
+_MNEMONIC = re.compile(r"[A-Z][A-Z0-9]+")
+_MARKS = re.compile(r"(?:2 ✓ ✓ ✓ NA / NA ?)+")
+"""What the extraction of the manual put in place of an option, or of none."""
 _LENGTH = "512"
 """Bits of the vectors of which the table is."""
 
@@ -168,7 +180,7 @@ def _with(row: InstructionData, pipeline: str, latency: str, blocks: bool, sourc
     repeated = " x " in pipeline
     if len(steps) != len(times) or any("(" in step for step in steps):
         return None
-    done: list[float] = []
+    alone, done = 0.0, list[float]()
     uses: list[PortUse] = []
     for step, time in zip(steps, times, strict=True):
         units = tuple(port for part in step.split("|") for port in _UNITS.get(part.strip(), ()))
@@ -177,15 +189,38 @@ def _with(row: InstructionData, pipeline: str, latency: str, blocks: bool, sourc
             return None
         sources = [int(number) - 1 for number in (match[1] or "").split(",") if number]
         after = [done[number] for number in sources if number < len(done)]
-        ready = max(after, default=0.0) + float(match[2])
+        alone = float(match[2])
+        ready = max(after, default=0.0) + alone
         if repeated and len(done) == _SLOTS:
             # a round of a sum over the lanes: of the last sum and what was shuffled comes the next of each
             done[int(len(sources) < _SLOTS)] = ready
         else:
             done.append(ready)
-        uses.append(PortUse(units, float(match[2]) if blocks else 1.0))
+        uses.append(PortUse(units, alone if blocks else 1.0))
     last = done[0] if repeated else done[-1]
-    return replace(row, ports=tuple(uses), default_latency=last, latencies={}, uops=len(uses), source=source)
+    pairs = {} if repeated or len(uses) == 1 else _entering_last(row.form, alone, len(uses))
+    return replace(row, ports=tuple(uses), default_latency=last, latencies=pairs, uops=len(uses), source=source)
+
+
+_ADDS_LAST = re.compile(r"[su]?m(?:add|sub)l? .*")
+
+
+def _entering_last(form: str, cycles: float, uops: int) -> dict[tuple[str, str], float]:
+    """The latencies of operands that the last of several µops reads: what is accumulated in, or joined to, and what an
+    element that the first µop copies to a vector is multiplied with."""
+    mnemonic, _, text = form.partition(" ")
+    kinds = text.split(",")
+    if _ADDS_LAST.fullmatch(form) and len(kinds) > _ADDEND:
+        return {(str(_ADDEND), "0"): cycles}
+    if kinds[0] in ("x", "w"):
+        return {}
+    found = {("0", "0"): cycles} if role(mnemonic).reads_first else {}
+    if kinds[-1].endswith("[i]") and uops == _COPIED:
+        found |= {(str(number), "0"): cycles for number in range(1, len(kinds) - 1)}
+    return found
+
+
+_ADDEND, _COPIED = 3, 2
 
 
 _SLOTS = 2

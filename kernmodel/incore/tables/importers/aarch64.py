@@ -19,6 +19,7 @@ from typing import Any
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.aarch64_llvm import more_records
 from kernmodel.incore.tables.table import table_text
 from kernmodel.isa.aarch64.grammar import NotReadError, Statement, parse
 from kernmodel.isa.aarch64.roles import role
@@ -28,24 +29,30 @@ from kernmodel.value_types import dataclass
 _RECIPES = Path(__file__).with_name("aarch64.yml")
 _SOURCES = {
     "l": "LLVM 19.1.7, scheduling model of {model}, as llvm-mca shows it",
+    "b": "LLVM 19.1.7, scheduling model of {model}: as by a whole vector; by an element it has an addition's",
+    "e": "LLVM 19.1.7, scheduling model of {model}; the register that an element is put into: as of mov v.d[i],v.d[i]",
+    "f": "LLVM 19.1.7, scheduling model of {model}; the accumulator: {forwarding}",
     "o": "OSACA's data, commit e00d5f6 ({osaca})",
     "p": "{model}: OSACA's data, commit e00d5f6; loads: Laukemann et al., PMBS 2019, Table II; latencies: LLVM 19.1.7",
     "r": "{model}: as source p; one uop more for a register offset: LLVM 19.1.7, GCC 14 (thunderx2t99_addrcost_table)",
     "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
-    "wl": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports, and latencies read only to be at least 1: LLVM 19.1.7",
+    "wl": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports, latencies that were not read: LLVM 19.1.7; of those "
+    "that were read between bounds what is nearest to LLVM's",
     "d": "D. Johnson, readings on Apple M1 (Firestorm), github.com/dougallj/applecpu; upper bounds among them",
     "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
     "y": "as mov z,p/m,z, which a movprfx that is not fused computes (DDI 0487)",
     "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
 }
-_CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)(-?)")
-"""Source, `b` or `i` of an address, destination, cycles, and whether these are only the least of a range, `1-3`."""
+_CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)(?:-([\d.]+))?")
+"""Source, `b` or `i` of an address, destination, cycles, and the most of them where these are the least, `1-3`."""
 _USE = re.compile(r"([\d.]+)\*(.+)")
 _TOLD_BY_PORTS = 1.3
 """Readings up to this factor above the bound of the ports need no cell of their own."""
 _ISSUE = 0.25
 """Cycles: readings down to here can be the limit of the loop that was read, not of the instruction."""
+_FASTEST = 0.16
+"""Cycles: readings below here, `fmin s,s,s` 0.08, are less than what an instruction takes of six issued a cycle."""
 _ONE_CHAIN = 0.05
 """A reading of throughput this near to the latency of the accumulator, as a share of it, is that latency."""
 _LIST = re.compile(r"\*(\d)\}")
@@ -65,6 +72,9 @@ class Recipe:
     store_data: str = ""
     offset_uop: bool = False
     index_twice: bool = False
+    forwards: Mapping[str, float] = field(default_factory=dict)
+    forwarding: str = ""
+    features: str = "+aes,+sha2"
 
 
 @cache
@@ -86,8 +96,13 @@ def aarch64_table(folder: Path, name: str) -> str:
         return table_text((_header(name),), rows.values(), {"d": _source("d", recipe)})
     rows = {}
     for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
-        row = _of_llvm(record, recipe)
+        row = _forwarding(_of_llvm(record, recipe), recipe)
         rows[row.form] = row
+    groups = {tuple(unit for unit in use.ports) for use in _all_uses(folder, recipe)}
+    for record in more_records(recipe.model, recipe.features, sorted(groups)):
+        row = _forwarding(_of_llvm(record, recipe), recipe)
+        rows.setdefault(row.form, row)
+    rows |= _by_element(rows, recipe)
     if recipe.manual:
         from kernmodel.incore.tables.importers.a64fx import corrected
 
@@ -97,7 +112,42 @@ def aarch64_table(folder: Path, name: str) -> str:
     if recipe.winic:
         rows |= _of_winic(folder / "sources" / f"winic_{recipe.winic}.csv.gz", rows, recipe)
     rows |= {row.form: row for row in _prefixes(rows) if _SVE_FORM in rows}
+    rows |= _inserting(rows, recipe)
     return table_text((_header(name),), rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+
+
+def _all_uses(folder: Path, recipe: Recipe) -> Iterator[PortUse]:
+    """All uses of units that the facts have, by LLVM's names."""
+    for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
+        yield from _uses(record["ports"], {})
+
+
+_PRODUCT = re.compile(r"(\S*mul\S*|\S*ml[as]\S*) ((v\.\d+[hs]|[hs]),\3),v\.[hs]\[i\]")
+
+
+def _by_element(rows: Mapping[str, InstructionData], recipe: Recipe) -> dict[str, InstructionData]:
+    """Rows of products by an element that are faster than those of whole vectors: the models of N1 and V1 forget them
+    (on V2, where they were read, and in the model of N2 both are alike)."""
+    found = {}
+    for row in rows.values():
+        match = _PRODUCT.fullmatch(row.form)
+        whole = rows.get(f"{match[1]} {match[2]},{match[3]}") if match else None
+        if whole is not None and row.default_latency < whole.default_latency:
+            found[row.form] = replace(whole, form=row.form, source=_source("b", recipe))
+    return found
+
+
+_ADDED = re.compile(r"(f?n?m|[su]mn?)(add|sub)l? .*")
+
+
+def _forwarding(row: InstructionData, recipe: Recipe) -> InstructionData:
+    """The row with the latency of its accumulator, where the core forwards it late and LLVM 19 does not know."""
+    cycles = next((cycles for forms, cycles in recipe.forwards.items() if re.fullmatch(forms, row.form)), None)
+    accumulator = "3" if _ADDED.fullmatch(row.form) else "1" if row.form.startswith("crc32") else "0"
+    pair = (accumulator, "0")
+    if cycles is None or cycles >= row.latencies.get(pair, row.default_latency):
+        return row
+    return replace(row, latencies={**row.latencies, pair: cycles}, source=_source("f", recipe))
 
 
 def _header(name: str) -> str:
@@ -116,6 +166,27 @@ def _of_readings(folder: Path, recipe: Recipe) -> dict[str, InstructionData]:
         read = firestorm_row(row, statement, known, _source("d", recipe), pairs)
         if read is not None:
             found[row.form] = read
+    return found | _inserting(found, recipe)
+
+
+_INTO_LANE = re.compile(r"\S+ \{?v\.([bhsd])(?:\*(\d))?\}?\[i\],.*")
+
+
+def _inserting(rows: Mapping[str, InstructionData], recipe: Recipe) -> dict[str, InstructionData]:
+    """Rows of what puts an element into a register: that is waited for as by a move of an element, which is done once
+    the new one is loaded or has come from a general register. LLVM lets it wait for all of that."""
+    found = {}
+    for row in rows.values():
+        match = _INTO_LANE.fullmatch(row.form)
+        move = rows.get(f"mov v.{match[1]}[i],v.{match[1]}[i]") if match else None
+        if match is None or move is None or row is move or role(row.form.partition(" ")[0]).stores:
+            continue
+        listed = int(match[2] or 1)
+        latency = row.latencies.get((f"A{listed}", "0"), row.default_latency)
+        into = {(str(n), str(n)): min(move.default_latency, latency) for n in range(listed)}
+        pairs = into | dict(row.latencies)
+        source = _source("e", recipe) if row.source == _source("l", recipe) else row.source
+        found[row.form] = replace(row, latencies=pairs, source=source if pairs != row.latencies else row.source)
     return found
 
 
@@ -145,7 +216,7 @@ def _prefixes(rows: Mapping[str, InstructionData]) -> Iterator[InstructionData]:
 
 
 def _source(tag: str, recipe: Recipe) -> str:
-    return _SOURCES[tag].format(model=recipe.model, osaca=recipe.osaca)
+    return _SOURCES[tag].format(model=recipe.model, osaca=recipe.osaca, forwarding=recipe.forwarding)
 
 
 def _records(path: Path) -> Iterator[dict[str, str]]:
@@ -268,9 +339,11 @@ def _pairs(statement: Statement, record: Mapping[str, str], latency: float) -> d
         cycles = float(match[4])
         if cycles != latency and not match[2]:
             found[str(places[int(match[1])]), str(places[int(match[3])])] = cycles
-    own = record["self_latency"]
-    if own and does.writes and float(own) != latency and _reads_result(statement):
-        found["0", "0"] = float(own)
+    if does.writes and _reads_result(statement):
+        # a chain that is not slower than the units was not told apart from them
+        own = float(record["self_latency"] or max(1.0, float(record["rthroughput"] or latency)))
+        if own < latency:
+            found["0", "0"] = own
     return found
 
 
@@ -324,6 +397,8 @@ def _of_osaca(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
     return found
 
 
+_DIVIDES = re.compile(r"div|sqrt")
+"""What takes longer with other operands than WINIC's; LLVM's model has the longest times of Arm's guide."""
 _OSACA_VECTORS = {"v.s": ("v.4s", "v.2s"), "v.d": ("v.2d",), "v.b": ("v.16b", "v.8b")}
 
 
@@ -357,40 +432,68 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
         read = {(m[1], m[3]): float(m[4]) for m in _CHAIN.finditer(record["latencies"]) if not m[2]}
         if not read:
             continue
-        pairs = read | _unread(record["latencies"], read, row)
-        mended = pairs != read
+        modelled = _between(record["latencies"], row) | _factors(read, row)
+        pairs, others = read | modelled, _of_other_files(read, row)
         mnemonic, _, kinds = row.form.partition(" ")
         if role(mnemonic).reads_first and ",p/m," in kinds and ("0", "0") not in pairs and ("1", "0") in pairs:
             # no chain leads from a vector to a predicate: what was read there is the accumulator's
             pairs["0", "0"] = pairs.pop(("1", "0"))
-        default = max(pairs.values())
         measured = float(record["rthroughput"] or 0)
+        measured = measured if measured > _FASTEST else 0.0
+        one_chain = _is_one_chain(measured, pairs)
+        through_factors = one_chain and len(pairs) > 1 and len(set(pairs.values())) == 1
+        if through_factors:
+            # of `sdot v.4s,v.16b,v.16b` a chain through the factors was read in all places: of SVE's, which were read
+            # apart, the accumulator is as early as in the model
+            pairs["0", "0"] = row.latencies.get(("0", "0"), row.default_latency)
+        default = max(pairs.values())
         bound = max((use.cycles / len(use.ports) for use in row.ports), default=0.0)
-        told = measured <= _TOLD_BY_PORTS * max(bound, _ISSUE) or _is_one_chain(measured, pairs)
+        told = measured <= _TOLD_BY_PORTS * max(bound, _ISSUE) or one_chain
+        divides = _DIVIDES.search(mnemonic) and row.default_latency > default
         found[row.form] = replace(
             row,
+            full=row if divides else None,
             ports=tuple(_as_read(row.ports, measured / bound if bound and measured else 1.0)),  # 0: it was not read
             default_latency=default,
-            latencies={pair: cycles for pair, cycles in pairs.items() if cycles != default},
+            latencies={pair: cycles for pair, cycles in (others | pairs).items() if cycles != default},
             throughput=None if told else measured,
-            source=_source("wl" if mended else "w", recipe),
+            source=_source("wl" if modelled or others or through_factors else "w", recipe),
         )
     return found
 
 
-def _unread(text: str, read: Mapping[tuple[str, str], float], row: InstructionData) -> dict[tuple[str, str], float]:
-    """The latencies of the model that stand for what WINIC could not read, by operand.
+def _between(text: str, row: InstructionData) -> dict[tuple[str, str], float]:
+    """The latencies that WINIC read between bounds, `1>0:3-5`: the model's, where it is within them.
 
-    An operand that is of another kind than the result is no chain of the instruction alone; it was read together with
-    one that leads back, whose share is not known: `1>0:1-3`. That it takes a cycle at least tells nothing, and the
-    model's latency is taken if it is longer. Of `smull`, which is `smaddl` without an addend, only the addend was
-    read.
+    An operand of another kind than the result, or of another width, makes no chain of the instruction alone; it was
+    read together with one that leads back, whose share is not known.
     """
-    pairs = {(m[1], m[3]) for m in _CHAIN.finditer(text) if m[5] and float(m[4]) == 1}
-    if all(int(source) > row.form.count(",") for source, _ in read):
-        pairs |= {("1", "0")}
-    known = {pair: row.latencies.get(pair, row.default_latency) for pair in pairs}
-    return {pair: cycles for pair, cycles in known.items() if cycles > read.get(pair, 0)}
+    found = {}
+    for match in _CHAIN.finditer(text):
+        low, high = float(match[4]), float(match[5] or 0)
+        if high > low and not match[2]:
+            pair = (match[1], match[3])
+            found[pair] = min(max(row.latencies.get(pair, row.default_latency), low), high)
+    return found
+
+
+def _factors(read: Mapping[tuple[str, str], float], row: InstructionData) -> dict[tuple[str, str], float]:
+    """The model's latency of the factors of `smull`, which is `smaddl` without an addend: only the addend was read."""
+    addend = all(int(source) > row.form.count(",") for source, _ in read)
+    return {("1", "0"): row.latencies.get(("1", "0"), row.default_latency)} if addend else {}
+
+
+def _of_other_files(read: Mapping[tuple[str, str], float], row: InstructionData) -> dict[tuple[str, str], float]:
+    """The model's latencies of general registers that go to vectors, where only what they meet there was read:
+    `mov v.b[i],w`."""
+    result, *sources = row.form.partition(" ")[2].split(",")
+    if result in _GENERAL:
+        return {}
+    pairs = [(str(number), "0") for number, kind in enumerate(sources, 1) if kind in _GENERAL]
+    return {pair: row.latencies.get(pair, row.default_latency) for pair in pairs if pair not in read}
+
+
+_GENERAL = ("x", "w")
 
 
 def _is_one_chain(throughput: float, pairs: Mapping[tuple[str, str], float]) -> bool:

@@ -152,7 +152,8 @@ def instruction_costs(cpu: str, forms: Iterable[str]) -> dict[str, Cost]:
     """
     lines = {form: line for form in forms if (line := assembly_line(form)) is not None}
     ordered = list(lines)
-    output = _run(cpu, "\n".join((".intel_syntax noprefix", ".Ltarget:", *_regions(lines.values()), "")))
+    text = "\n".join((".intel_syntax noprefix", ".Ltarget:", *_regions(lines.values()), ""))
+    output = run_llvm_mca(cpu, text, ("-instruction-tables",))
     document = json.loads(output)
     resources = document["TargetInfo"]["Resources"]
     costs = {}
@@ -185,8 +186,13 @@ def _tool() -> str:
     raise ToolError("llvm-mca is not installed", where="instruction tables", todo="install LLVM 19")
 
 
-def _run(cpu: str, text: str) -> str:
-    command = [_tool(), f"-mcpu={cpu}", "-instruction-tables", "-json", "--skip-unsupported-instructions=any", "-"]
+def run_llvm_mca(cpu: str, text: str, options: tuple[str, ...]) -> str:
+    """What llvm-mca answers as JSON of assembly text; instructions that it does not know are left out.
+
+    Raises:
+        ToolError: it is missing or fails.
+    """
+    command = [_tool(), f"-mcpu={cpu}", *options, "-json", "--skip-unsupported-instructions=any", "-"]
     result = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     if not result.stdout:
         raise ToolError(f"llvm-mca failed: {result.stderr.strip()[-200:]}", where=cpu, todo="LLVM 19 is known to work")
