@@ -34,8 +34,9 @@ SCHEMES = "ports_by_scheme.json.gz"
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions
 _UNCLEAR = re.compile(r"^(?:lock|rep|x|cmpxchg|bswap|push|pop|v?pcmp[ei]str|shld|shrd)|\bi16\b|\bm\d+\b")
 """Forms whose reading is of something else: several µops in turn, a length-changing prefix, a load."""
-_LEAST_DIFFERENCE, _DIFFERENCE = 0.5, 0.15
-"""A reading contradicts a neighbour's latency if it differs by more than both, in cycles and as a share."""
+_LEAST_DIFFERENCE, _DIFFERENCE = 0.5, 0.05
+"""A reading contradicts a neighbour's latency if it differs by more than both, in cycles and as a share. The clock that
+readings are scaled by is up to 2 % off, so that a cycle tells at latencies up to 20."""
 _TAGS = {"u": SOURCE, "u?": UNMEASURED, "o": ONES, "d": DIVIDER}
 
 
