@@ -129,6 +129,7 @@ def test_the_status_word_merges_into_ax_in_a_cycle(name: str) -> None:
     ("code", "measured"),
     [
         ("db2e db7e40 48ffc9 75f5", 8.96),  # fld m80; fstp m80 elsewhere
+        ("db2e db3e 48ffc9 75f7", 16.4),  # to the same place
         ("dd06 dcc0 dd1e 48ffc9 75f5", 19.7),  # fld m64; fadd st,st; fstp m64
         ("d9c9 d8c2 48ffc9 75f7", 3.33),  # fxch st(1); fadd st,st(2)
         ("ddd2 ddd3 ddd4 ddd5 48ffc9 75f3", 1.99),  # fst st(2) to st(5)

@@ -693,7 +693,8 @@ class _Builder:
         cycles = self.row.throughput or 0.0
         ticks = min(int(TICKS * cycles), _MOST_TICKS) if cycles >= 1 else 0
         self.uops[number] = self.uops[number]._replace(alone=ticks)
-        self.loads, self.stores = [], []  # nothing is forwarded to or from it
+        if any(reference.read and reference.written for reference in self.instruction.memory):
+            self.loads, self.stores = [], []  # such a throughput is that of a chain through memory
 
     def _slot(self, loads: list[int], computing: list[int], stores: list[tuple[int, ...]], values: list[int]) -> None:
         """Put the µops into issue slots: fused ones together, first a store's, then a load with what computes."""

@@ -74,7 +74,7 @@ _VECTOR_LOAD = 7  # cycles, LLVM's latency of a 512-bit load
 _VECTOR_PORTS = frozenset("015")
 _CONVERSIONS = ("vcvt",)
 _GATHERS = re.compile(r"vp?gather")
-_GATHERS_AND_SCATTERS = re.compile(r"vp?(?:gather|scatter)")
+_SLOWER_THAN_PORTS = re.compile(r"vp?(?:gather|scatter)|rdrand|rdseed")
 _TIMED = "; reciprocal throughput measured by InstLatx64 on "
 _MERGED = "; front end, and latency from the register that it overwrites, of the VEX form (uops.info)"
 _READ = "; latency measured by InstLatx64 on "
@@ -103,16 +103,14 @@ def avx512_rows(base: Mapping[str, InstructionData], core: WideCore) -> tuple[In
     return tuple(_row(form, inputs) for form in forms if form in costs)
 
 
-def with_gather_times(
-    rows: Iterable[InstructionData], readings: Mapping[str, Reading], cpu: str
-) -> Iterator[InstructionData]:
-    """The rows, those of gathers and scatters with the measured reciprocal throughput where ports tell of less.
+def with_times(rows: Iterable[InstructionData], readings: Mapping[str, Reading], cpu: str) -> Iterator[InstructionData]:
+    """The rows, those of gathers, scatters and random numbers with the measured reciprocal throughput.
 
     The loads of a gather take the load ports for whole cycles: eight take 3.0 cycles on three ports (Alder Lake), four
     2.0; a scatter stores an element a cycle.
     """
     for row in rows:
-        reading = readings.get(row.form) if _GATHERS_AND_SCATTERS.match(row.form) else None
+        reading = readings.get(row.form) if _SLOWER_THAN_PORTS.match(row.form) else None
         if reading is None or reading.throughput is None:
             yield row
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.extensions import core_extensions
-from kernmodel.incore.tables.importers.avx512 import WideCore, avx512_rows, whole_cycles, with_gather_times
+from kernmodel.incore.tables.importers.avx512 import WideCore, avx512_rows, whole_cycles, with_times
 from kernmodel.incore.tables.importers.contradictions import Reference, mended
 from kernmodel.incore.tables.importers.dividers import DIVIDES, llvm_readings, register_form
 from kernmodel.incore.tables.importers.facts import facts, facts_of
@@ -126,7 +126,7 @@ def _rows(
         features = core_extensions(recipe.features or recipe.wide)
         wide = WideCore(models()[recipe.wide], features, recipe.server, readings, recipe.cpu)
         rows = (*rows, *avx512_rows({row.form: row for row in rows}, wide))
-        rows = tuple(with_gather_times(rows, readings, recipe.cpu))
+        rows = tuple(with_times(rows, readings, recipe.cpu))
         rows = mended(rows, reference(path, recipe, parameters.issue_width))
     if (model := _x87_model(name, recipe)) is not None:
         rows = (*rows, *x87_rows({row.form: row for row in rows}, readings, model))
