@@ -15,6 +15,7 @@ from kernmodel.errors import InstructionTableError, KernmodelError
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 _CODE = {
     "S": "c5f950c1",  # vmovmskpd eax, xmm1
@@ -79,6 +80,28 @@ def test_what_comes_from_general_purpose_registers_takes_the_path_of_fp3(letters
 @pytest.mark.parametrize(("letters", "measured"), [("S", 1.97), ("SFFFF", 2.24), ("SFFFFFFF", 2.99)])
 def test_an_alu_starts_nothing_while_it_brings_a_result(letters: str, measured: float) -> None:
     assert cycles(loop(letters), "loop") == pytest.approx(measured, rel=0.02)
+
+
+_ROUND_TRIPS = {
+    **dict.fromkeys(("SNB", "HSW"), 2),
+    **dict.fromkeys(("SKL", "SKX", "ICX", "GLC", "RWC"), 4),
+    **dict.fromkeys(("ZEN", "ZEN2", "ZEN3", "ZEN4"), 6),
+}
+"""Of vmovd: InstLatx64's readings; of Zen 2 a cycle more than uops.info's bound for each, of Zen 3 measured."""
+
+
+@pytest.mark.parametrize(("core", "measured"), _ROUND_TRIPS.items())
+def test_moves_between_register_files_take_their_round_trip(core: str, measured: float) -> None:
+    """Regression: each of both had the whole but a cycle."""
+    block, settings = bytes.fromhex("c5f97ec0c5f96ec048ffc975f3"), Settings(notion="loop", offset=0)
+    found = analyse_block(block_of_bytes(block, file="x"), Core.open(core, settings), settings).prediction
+    assert found == measured
+
+
+def test_what_is_loaded_crosses_no_register_file() -> None:
+    row = InstructionTable.open(load_parameters("SKL")).row("cvtsi2sd xmm,m64")
+    assert row is not None
+    assert (row.default_latency, row.latencies["A1", "0"], row.latencies.get(("M1", "0"))) == (4, 10, None)
 
 
 @pytest.mark.parametrize("core", ["ZEN", "ZEN2", "ZEN3", "ZEN4"])

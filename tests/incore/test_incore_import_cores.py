@@ -124,6 +124,20 @@ def test_a_reading_corrects_a_neighbour_and_its_memory_form() -> None:
     assert rows[2] == mixed
 
 
+def test_a_reading_that_is_a_whole_cycle_from_a_long_latency_contradicts_it() -> None:
+    plain = row("pclmulqdq xmm,xmm,i8", "1*p5", default_latency=7.0)
+    (other,) = with_readings((plain,), {plain.form: Reading(6.05, None)}, "a CPU")
+    assert other.default_latency == 6.0
+    assert with_readings((plain,), {plain.form: Reading(7.15, None)}, "a CPU") == (plain,)
+
+
+def test_carry_less_multiplication_of_sunny_cove_takes_six_cycles() -> None:
+    for name in ("ICL", "ICX", "TGL", "RKL"):
+        found = InstructionTable.open(load_parameters(name)).row("vpclmulqdq xmm,xmm,xmm,i8")
+        assert found is not None
+        assert found.default_latency == 6
+
+
 def test_a_table_of_differences_holds_facts_that_differ() -> None:
     same, other = row("a r64", "1*p0"), row("b r64", "1*p0")
     renamed = replace(same, source="elsewhere")
@@ -261,3 +275,11 @@ def test_tables_of_differences_name_where_other_rows_come_from() -> None:
         assert found is not None
         assert found.source.startswith(words)
     assert recipes()["GLC"].base == "RWC"
+
+
+def test_random_numbers_take_what_was_read() -> None:
+    """Regression: by their µops they took 19 cycles on Ice Lake."""
+    for name, cycles in (("ICX", 70), ("GLC", 970.75)):
+        found = InstructionTable.open(load_parameters(name)).row("rdrand r32")
+        assert found is not None
+        assert found.throughput == cycles

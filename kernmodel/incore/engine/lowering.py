@@ -242,12 +242,13 @@ def forward_cycles(link: Forwarding, instructions: Sequence[Instruction], forwar
     the address of the `mov` before 8.1.
     """
     storing, loading = instructions[link.store[0]], instructions[link.load[0]]
+    from_vector, to_vector = _has_vectors(storing), _has_vectors(loading)
     if not link.whole:
-        return forwards.partial_vector if loading.vector_bytes else forwards.partial
-    if storing.vector_bytes or loading.vector_bytes:
-        if storing.vector_bytes and loading.vector_bytes:
+        return forwards.partial_vector if to_vector else forwards.partial
+    if from_vector or to_vector:
+        if from_vector and to_vector:
             return forwards.vector
-        return forwards.to_general if storing.vector_bytes else forwards.to_vector
+        return forwards.to_general if from_vector else forwards.to_vector
     if forwards.renamed is not None:
         own, other = loading.memory[link.load[1]], storing.memory[link.store[1]]
         if own.written:
@@ -257,6 +258,11 @@ def forward_cycles(link: Forwarding, instructions: Sequence[Instruction], forwar
         if own.size_bytes >= forwards.renamed_bytes and (plain or not named_alike):
             return forwards.renamed
     return forwards.general
+
+
+def _has_vectors(instruction: Instruction) -> bool:
+    """Whether an instruction names vector registers, among which those of the x87 unit are renamed."""
+    return instruction.vector_bytes > 0 or isa_of(instruction.isa).names_by_top(instruction)
 
 
 def is_done_at_rename(instruction: Instruction, row: InstructionData) -> bool:

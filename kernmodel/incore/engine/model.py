@@ -168,7 +168,8 @@ class PortSchedulers:
     """Schedulers that belong to ports; ports that are in none take their µops from the load and store queues.
 
     Attributes:
-        schedulers: ports and entries of each.
+        schedulers: ports and entries of each; given: whether µops get one of these ports before they start. Where no
+            source tells by what rule, they do not: a rule that is made up would make loops slower than their bounds.
         interleaving: of ports behind the queue, None where each µop of it gets the port for which fewest wait.
         together: ports whose µops of a cycle are assigned to schedulers together; beside: the one of them whose
             scheduler may get two of a cycle, empty for none; narrow: those of which a cycle assigns two µops at most
@@ -195,6 +196,7 @@ class PortSchedulers:
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
     queued: tuple[str, ...]
     queue_entries: int
+    given: bool = True
     interleaving: Interleaving | None = None
     together: tuple[str, ...] = ()
     beside: str = ""
@@ -319,7 +321,7 @@ class PipelineCore:
     def gives_ports(self) -> bool:
         """Whether µops get their ports when they issue; where all ports share a scheduler, they need none before they
         start."""
-        return self.by_port is None or len(self.by_port.schedulers) > 1
+        return self.by_port is None or (self.by_port.given and len(self.by_port.schedulers) > 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -388,6 +388,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     )
     schedulers = PortSchedulers(
         schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
+        given=bool(figures.together),
         interleaving=_sides(figures.interleaving),
         together=figures.together,
         beside=figures.beside,

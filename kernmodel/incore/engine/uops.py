@@ -357,14 +357,25 @@ class _Builder:
         self.stores: list[tuple[int, int, int | None, int]] = []
 
     def at_rename(self, role: Role, idiom: bool, moved: bool) -> None:
-        """No port: an eliminated move, a zero idiom, a nop."""
-        reads = () if idiom else tuple(Outside(resource, 0) for _, resource in self._sources())
-        self.uops.append(Uop(role, (), 0, 0, 0, 0, reads, ()))
+        """No port: an eliminated move, a zero idiom, a nop, an exchange, whose results wait for one register each."""
+        numbers: dict[tuple[Outside, ...], int] = {}
         for target, _, resources in self.targets:
+            reads = () if idiom else self._reads(target, moved)
+            number = numbers.setdefault(reads, len(numbers))
             later = 0 if idiom or moved else self._at_rename_latency(target)
             if not isinstance(resources, int):
-                self.results += [(resource, (Inside(0, later),)) for resource in resources]
-        self.slots.append((0,))
+                self.results += [(resource, (Inside(number, later),)) for resource in resources]
+        self.uops += [Uop(role, (), 0, 0, 0, 0, reads, ()) for reads in numbers or ((),)]
+        self.slots.append(tuple(range(len(self.uops))))
+
+    def _reads(self, target: str, moved: bool) -> tuple[Outside, ...]:
+        """What a result of an instruction that needs no port waits for."""
+        flows = self.core.flows
+        return tuple(
+            Outside(resource, 0)
+            for key, resource in self._sources()
+            if moved or flows is None or not is_independent(self.instruction, self.row, key, target, flows)
+        )
 
     def _at_rename_latency(self, target: str) -> int:
         """Cycles to a target of what needs no port: additions of small constants have none to a register."""
@@ -682,7 +693,8 @@ class _Builder:
         cycles = self.row.throughput or 0.0
         ticks = min(int(TICKS * cycles), _MOST_TICKS) if cycles >= 1 else 0
         self.uops[number] = self.uops[number]._replace(alone=ticks)
-        self.loads, self.stores = [], []  # nothing is forwarded to or from it
+        if any(reference.read and reference.written for reference in self.instruction.memory):
+            self.loads, self.stores = [], []  # such a throughput is that of a chain through memory
 
     def _slot(self, loads: list[int], computing: list[int], stores: list[tuple[int, ...]], values: list[int]) -> None:
         """Put the µops into issue slots: fused ones together, first a store's, then a load with what computes."""

@@ -74,10 +74,11 @@ _VECTOR_LOAD = 7  # cycles, LLVM's latency of a 512-bit load
 _VECTOR_PORTS = frozenset("015")
 _CONVERSIONS = ("vcvt",)
 _GATHERS = re.compile(r"vp?gather")
-_GATHERS_AND_SCATTERS = re.compile(r"vp?(?:gather|scatter)")
+_SLOWER_THAN_PORTS = re.compile(r"vp?(?:gather|scatter)|rdrand|rdseed")
 _TIMED = "; reciprocal throughput measured by InstLatx64 on "
 _MERGED = "; front end, and latency from the register that it overwrites, of the VEX form (uops.info)"
 _READ = "; latency measured by InstLatx64 on "
+_UNMASKED = "; latency of the plain store, if all elements are stored (Intel optimization manual; longer if not)"
 _TWIN = "; ports of the 256-bit form (uops.info), port 1 closed"
 _INTO_MASK = re.compile(r"kmov[bwdq] k,r\d+")
 _QUARTERS = 4
@@ -102,16 +103,14 @@ def avx512_rows(base: Mapping[str, InstructionData], core: WideCore) -> tuple[In
     return tuple(_row(form, inputs) for form in forms if form in costs)
 
 
-def with_gather_times(
-    rows: Iterable[InstructionData], readings: Mapping[str, Reading], cpu: str
-) -> Iterator[InstructionData]:
-    """The rows, those of gathers and scatters with the measured reciprocal throughput where ports tell of less.
+def with_times(rows: Iterable[InstructionData], readings: Mapping[str, Reading], cpu: str) -> Iterator[InstructionData]:
+    """The rows, those of gathers, scatters and random numbers with the measured reciprocal throughput.
 
     The loads of a gather take the load ports for whole cycles: eight take 3.0 cycles on three ports (Alder Lake), four
     2.0; a scatter stores an element a cycle.
     """
     for row in rows:
-        reading = readings.get(row.form) if _GATHERS_AND_SCATTERS.match(row.form) else None
+        reading = readings.get(row.form) if _SLOWER_THAN_PORTS.match(row.form) else None
         if reading is None or reading.throughput is None:
             yield row
         else:
@@ -248,6 +247,7 @@ def _row(form: str, inputs: _Inputs) -> InstructionData:
     if twin is not None and "zmm" in plain and not masked_load:
         row = _with_twins_ports(row, twin, core.model)
     if form != plain:
+        row = _forwarding(row, twin) if twin is not None and plain.startswith("vmov") and cost.stores else row
         twin = None
     if twin is not None and twin.uops == row.uops:
         row = _as_twin(row, twin, cost)
@@ -346,6 +346,12 @@ def _as_twin(row: InstructionData, twin: InstructionData, cost: Cost) -> Instruc
     if cost.stores or twin.indexed is None:
         return row
     return replace(row, indexed=replace(row, front_end=twin.indexed.front_end))
+
+
+def _forwarding(row: InstructionData, twin: InstructionData) -> InstructionData:
+    """A masked store with the latencies of the plain one: a load from there gets the data as soon if all elements are
+    stored, and else not before they are in the cache (Intel optimization manual, forwarding and memory masking)."""
+    return replace(row, latencies=twin.latencies, default_latency=twin.default_latency, source=row.source + _UNMASKED)
 
 
 def _with_indexed(row: InstructionData, twin: InstructionData | None) -> InstructionData:

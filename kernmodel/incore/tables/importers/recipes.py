@@ -15,7 +15,7 @@ from pathlib import Path
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.extensions import core_extensions
-from kernmodel.incore.tables.importers.avx512 import WideCore, avx512_rows, whole_cycles, with_gather_times
+from kernmodel.incore.tables.importers.avx512 import WideCore, avx512_rows, whole_cycles, with_times
 from kernmodel.incore.tables.importers.contradictions import Reference, mended
 from kernmodel.incore.tables.importers.dividers import DIVIDES, llvm_readings, register_form
 from kernmodel.incore.tables.importers.facts import facts, facts_of
@@ -34,8 +34,9 @@ SCHEMES = "ports_by_scheme.json.gz"
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions
 _UNCLEAR = re.compile(r"^(?:lock|rep|x|cmpxchg|bswap|push|pop|v?pcmp[ei]str|shld|shrd)|\bi16\b|\bm\d+\b")
 """Forms whose reading is of something else: several µops in turn, a length-changing prefix, a load."""
-_LEAST_DIFFERENCE, _DIFFERENCE = 0.5, 0.15
-"""A reading contradicts a neighbour's latency if it differs by more than both, in cycles and as a share."""
+_LEAST_DIFFERENCE, _DIFFERENCE = 0.5, 0.05
+"""A reading contradicts a neighbour's latency if it differs by more than both, in cycles and as a share. The clock that
+readings are scaled by is up to 2 % off, so that a cycle tells at latencies up to 20."""
 _TAGS = {"u": SOURCE, "u?": UNMEASURED, "o": ONES, "d": DIVIDER}
 
 
@@ -125,7 +126,7 @@ def _rows(
         features = core_extensions(recipe.features or recipe.wide)
         wide = WideCore(models()[recipe.wide], features, recipe.server, readings, recipe.cpu)
         rows = (*rows, *avx512_rows({row.form: row for row in rows}, wide))
-        rows = tuple(with_gather_times(rows, readings, recipe.cpu))
+        rows = tuple(with_times(rows, readings, recipe.cpu))
         rows = mended(rows, reference(path, recipe, parameters.issue_width))
     if (model := _x87_model(name, recipe)) is not None:
         rows = (*rows, *x87_rows({row.form: row for row in rows}, readings, model))

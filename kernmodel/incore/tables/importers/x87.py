@@ -57,6 +57,8 @@ class X87Model:
         divider: the pipeline that divisions and square roots occupy.
         measured_on: the CPU of the readings.
         issue_width: of the core.
+        moves: the pipelines of moves between registers, where LLVM has none and experiments on the core tell them and
+            what loads and stores of 80 bits take, of which LLVM has the figures of 64 bits.
     """
 
     cpu: str
@@ -65,6 +67,7 @@ class X87Model:
     divider: str
     measured_on: str
     issue_width: int
+    moves: tuple[str, ...] = ()
 
     @property
     def tags(self) -> dict[str, str]:
@@ -105,7 +108,8 @@ def x87_rows(
     if _LOAD not in base or _STORE not in base:
         return ()
     costs = instruction_costs(model.cpu, x87_forms())
-    known = {form: cost for form, cost in costs.items() if cost.latency < _UNKNOWN_LATENCY}
+    left_out = () if model.moves else facts(_FILE, "extended")
+    known = {form: cost for form, cost in costs.items() if cost.latency < _UNKNOWN_LATENCY and form not in left_out}
     same: Mapping[str, str] = facts(_FILE, "same")
     known |= {form: known[other] for form, other in same.items() if form not in known and other in known}
     inputs = _Inputs(base, readings, model, known)
@@ -129,6 +133,8 @@ def _row(form: str, inputs: _Inputs) -> InstructionData | None:
         return _function(form, inputs)
     cost = inputs.costs.get(form)
     compute = inputs.model.ports(cost) if cost is not None else ()
+    if inputs.model.moves and form in facts(_FILE, "moves"):
+        compute = (PortUse(inputs.model.moves, 1.0),)
     row = None
     if cost is not None and (compute or cost.loads or cost.stores or _is_portless(cost)):
         row = _as_modelled(form, cost, compute, inputs)

@@ -81,6 +81,7 @@ class ZenCore:
     siblings: tuple[str, ...] = ()
     base: str = ""
     base_words: str = ""
+    x87_moves: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> Parameters:
@@ -132,7 +133,9 @@ def zen_table(core: ZenCore, pack: Path) -> tuple[str, ImportReport]:
     own = _as_neighbour(core, rows, others, readings)
     others = as_measured((*others, *_x87(other, others, pack)), other.name)
     measured = {row.form for row in own if MEASURED in row.source}  # on this core: their source stays its own
-    rows = tuple(differences((*own, *_x87(core, own, pack)), (row for row in others if row.form not in measured)))
+    shared = {row.form for row in others if MEASURED in row.source}  # of x87: not measured on this core
+    x87 = (row for row in _x87(core, own, pack) if row.form not in shared)
+    rows = tuple(differences((*own, *x87), (row for row in others if row.form not in measured)))
     return table_text(header, rows, legend(rows, tags), (f"{core.base}.txt", core.base_words)), report
 
 
@@ -155,7 +158,8 @@ def _x87(core: ZenCore, rows: Sequence[InstructionData], pack: Path) -> tuple[In
 
 def _x87_model(core: ZenCore) -> X87Model:
     words = f"LLVM's {core.model} scheduling model"
-    return X87Model(core.model, words, zen_ports, core.divider, cpu_read(core.x87), core.parameters.issue_width)
+    issue_width = core.parameters.issue_width
+    return X87Model(core.model, words, zen_ports, core.divider, cpu_read(core.x87), issue_width, core.x87_moves)
 
 
 def _one_address(row: InstructionData) -> InstructionData:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.extensions import core_extensions
@@ -27,6 +28,8 @@ from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port
 MODEL = "LLVM's Zen 4 scheduling model (units, latency); 512 bits in two passes of the 256-bit units"
 MEASURED = f"{MODEL}; latency measured by InstLatx64 on an EPYC 9654"
 
+STORED = "; latency of the plain store"
+
 _UNIT = re.compile(r"Zn4(FP\d|FP45|ALU\d)(?:\.(.))?", re.DOTALL)
 _MOVES = ("vmov", "vbroadcast", "vpbroadcast", "kmov")
 _ELIMINATED = re.compile(r"vmov(?:ap[sd]|up[sd]|dq[au]\d*) ([xyz]mm),\1")
@@ -44,7 +47,15 @@ def zen4_rows(base: Mapping[str, InstructionData], readings: Mapping[str, Readin
     """
     forms = tuple(form for form in avx512_forms(core_extensions("znver4")) if form not in base)
     costs = instruction_costs("znver4", forms)
-    return tuple(_row(form, costs, readings) for form in forms if form in costs)
+    rows = (_row(form, costs, readings) for form in forms if form in costs)
+    return tuple(_as_stored(row, base.get(whole_form(row.form))) for row in rows)
+
+
+def _as_stored(row: InstructionData, plain: InstructionData | None) -> InstructionData:
+    """A masked store with the latencies of the plain one."""
+    if plain is None or not row.form.startswith("vmov") or memory_position(whole_form(row.form)) != 0:
+        return row
+    return replace(row, latencies=plain.latencies, default_latency=plain.default_latency, source=row.source + STORED)
 
 
 def _row(form: str, costs: Mapping[str, Cost], readings: Mapping[str, Reading]) -> InstructionData:
