@@ -5,7 +5,7 @@ The method and its assumptions: docs/traffic-simulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from kernmodel.cachesim.engine import Simulator
@@ -127,8 +127,7 @@ def counted_traffic(
     traffic = _traffic(work, machine, found, cores, stores, notes, symbolic)
     outermost = {loop.variable for loop in nest.loops[:1]}
     if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
-        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
-        inside = _symbolic(inner, machine, work.nest.sizes, cores, symbolic.stores)
+        inside = _inside(nest, outermost, machine, symbolic)
         return with_ends(traffic, symbolic, inside, machine) if inside else traffic
     return traffic
 
@@ -212,6 +211,19 @@ def _symbolic(
         return layer_conditions(nest, machine, sizes, cores=cores, stores=stores)
     except UnsupportedKernelError:
         return None
+
+
+def _inside(nest: LoopNest, outermost: Set[str], machine: Machine, part: Traffic) -> Traffic | None:
+    """The traffic of a part by layer conditions but for the rows beyond its ends in the outermost loop; those in others
+    windows pass time and again."""
+    from kernmodel.traffic.conditions.halos import counts_beyond
+    from kernmodel.traffic.conditions.streams import at_sizes
+    from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+
+    if not counts_beyond(at_sizes(symbolic_nest(nest), part.sizes, machine.line_bytes), outermost):
+        return part
+    inner = replace(nest, divided=nest.divided - outermost)
+    return _symbolic(inner, machine, part.sizes, part.cores, part.stores)
 
 
 def _evaded(
