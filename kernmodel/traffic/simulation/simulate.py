@@ -127,8 +127,7 @@ def counted_traffic(
     traffic = _traffic(work, machine, found, cores, stores, notes, symbolic)
     outermost = {loop.variable for loop in nest.loops[:1]}
     if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
-        inside = _inside(nest, outermost, machine, symbolic)
-        return with_ends(traffic, symbolic, inside, machine) if inside else traffic
+        return with_ends(traffic, symbolic, _inside(nest, outermost, machine, symbolic), machine)
     return traffic
 
 
@@ -213,17 +212,19 @@ def _symbolic(
         return None
 
 
-def _inside(nest: LoopNest, outermost: Set[str], machine: Machine, part: Traffic) -> Traffic | None:
+def _inside(nest: LoopNest, outermost: Set[str], machine: Machine, part: Traffic) -> Traffic:
     """The traffic of a part by layer conditions but for the rows beyond its ends in the outermost loop; those in others
     windows pass time and again."""
     from kernmodel.traffic.conditions.halos import counts_beyond
+    from kernmodel.traffic.conditions.layer_conditions import layer_conditions
     from kernmodel.traffic.conditions.streams import at_sizes
     from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
-    if not counts_beyond(at_sizes(symbolic_nest(nest), part.sizes, machine.line_bytes), outermost):
-        return part
     inner = replace(nest, divided=nest.divided - outermost)
-    return _symbolic(inner, machine, part.sizes, part.cores, part.stores)
+    sized = at_sizes(symbolic_nest(inner), part.sizes, machine.line_bytes)
+    if not counts_beyond(sized, outermost):
+        return part
+    return layer_conditions(sized, machine, part.sizes, cores=part.cores, stores=part.stores)
 
 
 def _evaded(
