@@ -54,7 +54,8 @@ class Analysis:
 
 @dataclass(slots=True)
 class _Steps:
-    """How values advance in one loop; `known` grows on demand, None marks what is not invariant (or being computed).
+    """How values advance in one loop; `known` grows on demand, None marks what is not invariant (or being computed,
+    with what decides it `pending`).
 
     `others` has this for every loop of the listing.
     """
@@ -63,6 +64,7 @@ class _Steps:
     loop: LoopBody
     others: dict[int, _Steps]
     known: dict[str, Linear | None] = field(default_factory=dict)
+    pending: dict[str, Linear | None] = field(default_factory=dict)
 
     def of(self, value: Linear) -> Linear | None:
         """What `value` advances by per pass."""
@@ -75,19 +77,35 @@ class _Steps:
         return total
 
     def of_symbol(self, name: str) -> Linear | None:
-        if name not in self.known:
-            self.known[name] = None
-            self.known[name] = self._compute(name)
+        """What a symbol advances by per pass. What it depends on is found first, innermost first: a pointer may be
+        followed more often than calls can be nested."""
+        waiting = [] if name in self.known else [name]
+        while waiting:
+            one = waiting[-1]
+            if one in self.known:
+                waiting.pop()
+                if one in self.pending:
+                    self.known[one] = self._compute(one, self.pending.pop(one))
+                continue
+            self.known[one] = None
+            after = self._after(one)
+            self.pending[one] = after
+            waiting += [other for other, _ in after.terms if other not in self.known] if after is not None else []
         return self.known[name]
 
-    def _compute(self, name: str) -> Linear | None:
+    def _after(self, name: str) -> Linear | None:
+        """What decides how a symbol advances: its value after one pass, of the content of memory its address; None of
+        what the loop has no value for."""
         found = self.analysis.trace
         after = found.final[self.loop.number].get(name)
+        return found.cells.get(name) if after is None else self.after_inner_loops(after)
+
+    def _compute(self, name: str, after: Linear | None) -> Linear | None:
+        found = self.analysis.trace
         if after is None:
-            if name in found.cells:
-                return ZERO if self.of(found.cells[name]) == ZERO else None
             return None if found.origin.get(name) in self.loop.blocks else ZERO
-        after = self.after_inner_loops(after)
+        if name not in found.final[self.loop.number]:
+            return ZERO if self.of(after) == ZERO else None
         own = after.coefficient(name)
         if own == 0:
             return self.of(after)

@@ -19,6 +19,9 @@ from kernmodel.isa.model import Instruction, Listing, MemoryReference
 from kernmodel.isa.protocol import Effect, Isa, Registers
 from kernmodel.value_types import dataclass
 
+_LONG = 200
+"""Characters of an address from which on what is read there is named by a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -67,6 +70,7 @@ class _Execution:
     cells: dict[str, Linear] = field(default_factory=dict)
     origin: dict[str, int] = field(default_factory=dict)
     slots: dict[str, Linear] = field(default_factory=dict)
+    numbers: dict[Linear, int] = field(default_factory=dict)
 
     def unknown(self, name: str) -> Linear:
         self.origin[name] = self.block
@@ -75,11 +79,18 @@ class _Execution:
     def address(self, reference: MemoryReference) -> Linear:
         return address_of(reference, self.state.register, self.isa.registers.program_counter) or ZERO
 
+    def text(self, address: Linear) -> str:
+        """A name of an address: a number at the end of a chain of pointers, whose name would hold the whole chain."""
+        text = str(address)
+        if len(text) <= _LONG:
+            return text
+        return f"#{self.numbers.setdefault(address, len(self.numbers))}"
+
     def load(self, address: Linear, size: int, name: str) -> Linear:
         stored = self.state.memory.get(address)
         if stored is not None:
             return stored[0] if stored[1] == size else self.unknown(name)
-        cell = f"[{address}].{size}"
+        cell = f"[{self.text(address)}].{size}"
         self.cells[cell] = address
         return symbol(cell)
 
@@ -103,7 +114,8 @@ class _Execution:
             return
         known = dict(effect.registers)
         for register in instruction.registers_written:
-            self.state.registers[register] = known.get(register) or self.unknown(f"?{index}.{register}")
+            value = known.get(register)
+            self.state.registers[register] = value.wrapped() if value else self.unknown(f"?{index}.{register}")
         stores = dict(effect.stores)
         for number, (reference, address) in enumerate(zip(instruction.memory, effect.addresses, strict=True)):
             if reference.written and address is not None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from kernmodel.isa.model import MemoryReference
 from kernmodel.value_types import dataclass
 
+_HALF = 1 << 63
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -50,6 +52,14 @@ class Linear:
         if any(factor % (1 << bits) for _, factor in self.terms):
             return None
         return Linear(self.constant >> bits, tuple((symbol, factor >> bits) for symbol, factor in self.terms))
+
+    def wrapped(self) -> Linear:
+        """The same as a register of 64 bits holds it: constant and coefficients modulo 2^64, as signed numbers."""
+        if all(-_HALF <= number < _HALF for number in (self.constant, *[factor for _, factor in self.terms])):
+            return self
+        terms = [(symbol, (factor + _HALF) % (2 * _HALF) - _HALF) for symbol, factor in self.terms]
+        constant = (self.constant + _HALF) % (2 * _HALF) - _HALF
+        return Linear(constant, tuple((symbol, factor) for symbol, factor in terms if factor))
 
     def __str__(self) -> str:
         parts = [symbol if factor == 1 else f"{factor}*{symbol}" for symbol, factor in self.terms]

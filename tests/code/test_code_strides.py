@@ -402,3 +402,37 @@ def test_any_bytes_can_be_analysed(code: bytes) -> None:
     for found in strides_of(listing):
         assert len(found.streams) == len(found.addresses)
         assert set(found.loop.instructions) <= set(range(len(listing.instructions)))
+
+
+def test_pointers_followed_from_one_to_the_next_can_be_followed_on() -> None:
+    """Some 1,000 loads, each from where the one before it points to: none advances by a constant."""
+    text = ".L2:\n" + "movq (%rax),%rax\n" * 1000 + "addq $8,%rcx\ncmpq %rdx,%rcx\njne .L2\n"
+    found = innermost(text)
+    assert set(numbers(found)) == {None}
+
+
+def test_sums_of_loaded_indices_do_not_make_ever_longer_names() -> None:
+    """Each load of two registers that hold loads: written out, the last address has more terms than there are atoms."""
+    text = ".L2:\n" + "movq (%rax,%rbx),%rax\nmovq (%rbx,%rax),%rbx\n" * 100 + "addq $8,%rcx\ncmpq %rdx,%rcx\njne .L2\n"
+    listing = read_listing(text, "test.s", syntax="att")
+    trace = analyse(listing, control_flow(listing)).trace
+    assert len(trace.cells) == 200
+    assert max(map(len, trace.cells)) < 300
+
+
+def test_products_are_those_of_registers_of_64_bits() -> None:
+    text = (
+        ".L2:\n" + "leaq (%rax,%rax,4),%rax\n" * 100 + "movq (%rdi,%rax),%rbx\naddq $8,%rcx\ncmpq %rdx,%rcx\njne .L2\n"
+    )
+    listing = read_listing(text, "test.s", syntax="att")
+    (address,) = analyse(listing, control_flow(listing)).trace.addresses[100]
+    factor = 5**100 % (1 << 64)
+    assert address.coefficient("rdi") == 1
+    assert [number for name, number in address.terms if name != "rdi"] == [factor - (factor >> 63 << 64)]
+
+
+def test_what_a_register_holds_may_become_nothing_of_it() -> None:
+    text = (
+        ".L2:\n" + "shlq $32,%rax\nshlq $32,%rax\n" + "movq (%rdi,%rax),%rbx\naddq $8,%rdi\ncmpq %rdx,%rdi\njne .L2\n"
+    )
+    assert numbers(innermost(text)) == [8]

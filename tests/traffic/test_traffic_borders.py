@@ -15,6 +15,7 @@ from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.part import Parts
 from kernmodel.source.nest.tiling import tile, whole_blocks
+from kernmodel.traffic.conditions.halos import counts_beyond
 from kernmodel.traffic.conditions.layer_conditions import SizedReuse, layer_conditions, on_machines
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
@@ -159,3 +160,30 @@ def test_cores_find_the_rows_of_their_neighbours_in_a_shared_cache(cores: int, c
     (found,) = on_machines(alone, reuse, (machine,), neighbours=True)
     assert found.paths[-1].loads <= alone.paths[-1].loads
     assert found.paths[-1].loads == pytest.approx(lines_in_lockstep(n, cores, domain, room), rel=tolerance)
+
+
+LOWER = "double a[restrict N][N];\nfor (int i = 1; i < N; ++i) for (int j = 0; j < i; ++j) a[i][j] += a[i - 1][j];\n"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "counted"),
+    [
+        ("copy", {"N": 100_000}, False),
+        ("matmul", {"K": 200, "M": 200, "N": 200}, False),
+        ("stencil", {"M": 400, "N": 400}, True),
+        ("3d-7pt", {"L": 402, "M": 400, "N": 400}, True),
+        (LOWER, {"N": 400}, False),
+    ],
+)
+def test_the_ends_of_a_part_are_counted_where_references_lie_apart(
+    kernel: str, sizes: dict[str, int], counted: bool
+) -> None:
+    """Elsewhere a part moves the same whether or not it has ends, and is not asked twice."""
+    nest = load_kernel(kernel) if "\n" not in kernel else parse_kernel(kernel, "lower.c", {})
+    outermost = frozenset(loop.variable for loop in nest.loops[:1])
+    part = replace(Parts(nest, sizes, None).of(4) or nest, divided=outermost)
+    inner = replace(part, divided=part.divided - outermost)
+    machine = load_machine("clx")
+    one, other = (layer_conditions(each, machine, sizes, cores=4) for each in (part, inner))
+    assert counts_beyond(at_sizes(symbolic_nest(part), sizes, machine.line_bytes), outermost) is counted
+    assert counted or one == other

@@ -270,9 +270,10 @@ def loop_carried(graph: Graph, cycle: Cycle | None) -> tuple[Chain | None, dict[
     if cycle is None:
         return None, {}
     shares: dict[int, float] = {}
+    passes = cycle.passes  # which walks along the cycle
     for edge in cycle.edges:
         owner = graph.owners[edge.target]
-        shares[owner] = shares.get(owner, 0.0) + edge.latency / cycle.passes
+        shares[owner] = shares.get(owner, 0.0) + edge.latency / passes
     return chain_of(graph.owners, graph.carriers, cycle), shares
 
 

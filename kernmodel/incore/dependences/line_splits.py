@@ -86,7 +86,15 @@ def _start(loads: Sequence[MovingAccess], costs: Mapping[int, float], line: int,
     """What the addresses of some loads share, modulo a line, where that is not known."""
     if loads[0].anchored:
         return places.base
-    return min(range(line), key=lambda start: _cost(loads, _shares(loads, start, line), costs))
+    # of thousands of loads there are few sizes and steps: what they cost is found once for each place
+    by_place: dict[tuple[int, int], list[float]] = {}
+    found = []
+    for load in loads:
+        key = step, size = gcd(load.stride, line), load.size
+        if key not in by_place:
+            by_place[key] = [_share(place, step, size, line) * costs[size] for place in range(step)]
+        found.append((load.address.constant % step, step, by_place[key]))
+    return min(range(line), key=lambda start: sum([cost[(start + place) % step] for place, step, cost in found]))
 
 
 def placed_accesses(
@@ -147,16 +155,17 @@ def _stored_alone(stores: Sequence[MovingAccess], line: int, places: Places) -> 
 
 def _shares(loads: Sequence[MovingAccess], start: int, line: int) -> list[float]:
     """The share of passes in which each load is split if what their addresses share is `start` modulo a line."""
-    found = []
-    for load in loads:
-        step = gcd(load.stride, line)
-        places = range((start + load.address.constant) % step, line, step)
-        found.append(sum(place + load.size > line for place in places) / len(places))
-    return found
+    steps = [gcd(load.stride, line) for load in loads]
+    return [
+        _share((start + load.address.constant) % step, step, load.size, line)
+        for load, step in zip(loads, steps, strict=True)
+    ]
 
 
-def _cost(loads: Sequence[MovingAccess], shares: Sequence[float], costs: Mapping[int, float]) -> float:
-    return sum(share * costs[load.size] for load, share in zip(loads, shares, strict=True))
+def _share(first: int, step: int, size: int, line: int) -> float:
+    """The share of places of a line, `step` apart from the first on, at which so many bytes cross its end."""
+    places = range(first, line, step)
+    return sum(place + size > line for place in places) / len(places)
 
 
 def split_cycles(uses: Sequence[PortUse], instruction: Instruction, costs: Mapping[int, float]) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ time; where two are swapped in between, both have to fit for the rows that are r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 from kernmodel.formulas.terms import Number
@@ -75,6 +75,16 @@ def _meetings(nest: SizedNest, stream: Stream, loop: int) -> tuple[Window, ...]:
         between = Window(loop, tuple(apart if part.value else part for part in step.vector))
     moved = any(stream.strides[outer].value and nest.trips[outer].value > 1 for outer in range(loop))
     return (between,) if moved else (step, between)
+
+
+def counts_beyond(nest: SizedNest, divided: Collection[str]) -> bool:
+    """Whether rows beyond a part of these loops are counted: where trip counts do not follow outer loops, those of
+    streams whose references lie apart along one of them."""
+    loops = [loop for loop, variable in enumerate(nest.variables) if variable in divided]
+    apart = (
+        len({reference.shift[loop].value for reference in s.references}) > 1 for s in nest.streams for loop in loops
+    )
+    return nest.space is None and any(apart)
 
 
 def reach_beyond(nest: SizedNest) -> float:

@@ -5,12 +5,13 @@ The method and its limits: docs/traffic-simulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from itertools import count, islice, pairwise
 from math import ceil, gcd, lcm, prod
+from typing import TypeVar
 
 from kernmodel.cachesim.engine import Simulator, compiled_available
 from kernmodel.cachesim.model import Hierarchy
@@ -21,6 +22,9 @@ from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, PlaceCo
 from kernmodel.traffic.simulation.work import Work, run_to_end
 from kernmodel.value_types import dataclass
 from kernmodel.words import plural
+
+_Place = TypeVar("_Place")
+_Found = TypeVar("_Found")
 
 COMPILED = Effort(sweep=2e7, window=1.5e7, block=3e5, warm_up=3e7, measured=8e7, total=4e8)
 PYTHON = Effort(sweep=4e5, window=4e5, block=2e4, warm_up=6e5, measured=4e5, total=2e6)
@@ -231,8 +235,7 @@ class Windows:
         wanted = _VARYING if self.varying else self.spend.places
         points = halton(self.loop + 1)
         while True:
-            for point in islice(points, wanted - len(found)):
-                found.append(self._count(point))
+            found += _at_once(self._count, list(islice(points, wanted - len(found))))
             counted = [each for each in found if each.weight]
             difference = spread(_mean(counted[: (len(counted) + 1) // 2]), _mean(counted))
             spent = sum(each.place.touches for each in counted)
@@ -257,9 +260,8 @@ class Windows:
             strata[worst : worst + 1] = self._divided(loop, strata[worst])
 
     def _strata(self, loop: int, ends: Iterable[tuple[float, float]]) -> list[_Stratum]:
-        """Some strata, counted at the same time: the compiled engine holds no lock of Python's."""
-        with ThreadPoolExecutor(process_count(None)) as pool:
-            return list(pool.map(lambda each: self._stratum(loop, *each), ends))
+        """Some strata, counted in their middles."""
+        return _at_once(lambda each: self._stratum(loop, *each), list(ends))
 
     def _stratum(self, loop: int, low: float, high: float) -> _Stratum:
         point = [0.5] * (self.loop + 1)
@@ -350,6 +352,14 @@ class Windows:
             return text
         what = "more places may change the mean" if self.varying else "windows still differ"
         return f"{text}; {what} by {difference:.1%}"
+
+
+def _at_once(count: Callable[[_Place], _Found], places: Sequence[_Place]) -> list[_Found]:
+    """What is counted at some places, at the same time: the compiled engine holds no lock of Python's."""
+    if len(places) == 1:
+        return [count(places[0])]
+    with ThreadPoolExecutor(process_count(None)) as pool:
+        return list(pool.map(count, places))
 
 
 def _mean(counted: Sequence[_Counted]) -> Rates:

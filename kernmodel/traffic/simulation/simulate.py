@@ -5,7 +5,7 @@ The method and its assumptions: docs/traffic-simulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from kernmodel.cachesim.engine import Simulator
@@ -127,9 +127,7 @@ def counted_traffic(
     traffic = _traffic(work, machine, found, cores, stores, notes, symbolic)
     outermost = {loop.variable for loop in nest.loops[:1]}
     if symbolic and nest.divided & outermost and found and not found.sampling.whole_sweep:
-        inner = replace(nest, divided=nest.divided - outermost)  # ends that windows pass, time and again
-        inside = _symbolic(inner, machine, work.nest.sizes, cores, symbolic.stores)
-        return with_ends(traffic, symbolic, inside, machine) if inside else traffic
+        return with_ends(traffic, symbolic, _inside(nest, outermost, machine, symbolic), machine)
     return traffic
 
 
@@ -212,6 +210,21 @@ def _symbolic(
         return layer_conditions(nest, machine, sizes, cores=cores, stores=stores)
     except UnsupportedKernelError:
         return None
+
+
+def _inside(nest: LoopNest, outermost: Set[str], machine: Machine, part: Traffic) -> Traffic:
+    """The traffic of a part by layer conditions but for the rows beyond its ends in the outermost loop; those in others
+    windows pass time and again."""
+    from kernmodel.traffic.conditions.halos import counts_beyond
+    from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+    from kernmodel.traffic.conditions.streams import at_sizes
+    from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+
+    inner = replace(nest, divided=nest.divided - outermost)
+    sized = at_sizes(symbolic_nest(inner), part.sizes, machine.line_bytes)
+    if not counts_beyond(sized, outermost):
+        return part
+    return layer_conditions(sized, machine, part.sizes, cores=part.cores, stores=part.stores)
 
 
 def _evaded(
