@@ -31,14 +31,14 @@ Progress = Callable[[str], object]
 
 
 def measure_block(
-    code: str, *, notion: Literal["loop", "unrolled"] | None = None, align: int = 0, strict: bool = False
+    code: str | bytes, *, notion: Literal["loop", "unrolled"] | None = None, align: int = 0, strict: bool = False
 ) -> Result[BlockMeasurement]:
     """Cycles per pass of machine code on this host, its data in L1, as `kernmodel measure block`.
 
     >>> km.measure_block("4801d8").answer.cycles.value
 
     Args:
-        code: of x86-64, in hex digits.
+        code: of x86-64, as bytes or in hex digits.
         notion: how passes follow one another; None: as a loop if it ends in a branch to its beginning.
         align: address of the block modulo 64.
         strict: raise for a figure that is not confirmed.
@@ -51,7 +51,7 @@ def measure_block(
     from kernmodel.measure.blocks import measure_block as measure
     from kernmodel.measure.host import Harness
 
-    data = parse_hex(code, "--hex")
+    data = code if isinstance(code, bytes) else parse_hex(code, "--hex")
     with Harness() as harness:
         harness.seal()
         answer = measure(harness, data, notion=notion, offset=align)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"\s*(?:/\*(.*?)\*/|((?://[^\n]*\n?)+))", re.DOTALL)
 
 
+def _number(value: float) -> str:
+    """A number of operations; shares of branches make some that are whole but for the last digits."""
+    return f"{value:.10g}"
+
+
 @dataclass(frozen=True, slots=True)
 class KernelSummary:
     """One line of `kernmodel kernel list`: `about` is the first sentence of the comment that opens the file."""
@@ -98,7 +103,7 @@ def _left_out(functions: Sequence[tuple[str, str]]) -> Blocks:
 
 
 def _flops(one: FoundNest) -> str:
-    return MISSING if isinstance(one.nest, SourceError) else str(one.nest.operations.flops_per_iteration)
+    return MISSING if isinstance(one.nest, SourceError) else _number(one.nest.operations.flops_per_iteration)
 
 
 def _overview(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
@@ -110,7 +115,7 @@ def _overview(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
         ("size symbols", ", ".join(nest.symbols) or "none"),
         ("sizes", sizes(values)),
         ("give with -D", ", ".join(without) or None),
-        ("FLOP/It", str(nest.operations.flops_per_iteration)),
+        ("FLOP/It", _number(nest.operations.flops_per_iteration)),
         ("scalars", ", ".join(f"{element.name} {name}" for name, element in nest.operations.scalars.items()) or "none"),
         ("reductions", ", ".join(nest.operations.reductions) or "none"),
     )

@@ -30,7 +30,27 @@ def rewrite_loops(function: Node) -> None:
     """Rewrite the loops in a function that count."""
     parameters = getattr(function.decl.type, "args", None)
     known = {part.name for part in (parameters.params if parameters else ()) if getattr(part, "name", None)}
+    _count_in_turn(known - pointers_of(function), function)
     _inside(function.body, known - pointers_of(function), function)
+
+
+def _count_in_turn(parameters: set[str], function: Node) -> None:
+    """Let parameters that several loops count with, one after the other, be variables: what one loop leaves, the next
+    one starts from."""
+    loops = [part for part in walk(function.body) if isinstance(part, LOOPS)]
+    counting = [
+        name
+        for name in sorted(parameters)
+        if sum(_tested(loop.cond) == name and name in map(_stepped, walk(loop.stmt)) for loop in loops) > 1
+    ]
+    for name in counting:
+        own, coord = f"{name}_left", function.body.coord
+        for part in walk(function.body):
+            if isinstance(part, c_ast.ID) and part.name == name:
+                part.name = own
+        kind = c_ast.TypeDecl(own, [], None, c_ast.IdentifierType(["long"]))
+        start = c_ast.Decl(own, [], [], [], [], kind, c_ast.ID(name, coord), None, coord)
+        function.body.block_items.insert(0, start)
 
 
 def state_trips(function: Node, trips: Callable[[Node], int | None]) -> None:
@@ -262,7 +282,7 @@ def _binary(operator: str, left: Node, right: Node | int) -> Node:
 
 
 def _left_by(loop: Node, name: str) -> Node | None:
-    """What a variable is after a `for` that counts up with it by a number, as a C expression; None of other loops.
+    """What a variable is after a `for` that counts with it by a number, as a C expression; None of other loops.
 
     The loop is taken to reach its bound from its start.
     """
@@ -272,21 +292,20 @@ def _left_by(loop: Node, name: str) -> Node | None:
         return None
     start, left = getattr(loop.init, "rvalue", None), getattr(loop.cond, "left", None)
     bound = getattr(loop.cond, "right", None)
-    step = getattr(loop.next, "rvalue", None) if getattr(loop.next, "op", "") == "+=" else None
-    length = int(step.value) if isinstance(step, c_ast.Constant) and step.value.isdigit() else 0
-    length = 1 if getattr(loop.next, "op", "") in ("++", "p++") else length
-    compared = getattr(loop.cond, "op", "")
+    length, compared = _amount(loop.next), getattr(loop.cond, "op", "")
     if _set(loop.init) != name or start is None or bound is None or _stepped(loop.next) != name or not length:
         return None
-    if _tested(loop.cond) != name or compared not in ("<", "<=", "!="):
+    beyond = {"<=": 1, ">=": -1}.get(compared, 0)
+    if _tested(loop.cond) != name or compared not in (("<", "<=", "!=") if length > 0 else (">", ">=", "!=")):
         return None
-    end = _binary("+", bound, 1) if compared == "<=" else bound
+    end = _binary("+" if beyond > 0 else "-", bound, 1) if beyond else bound
     if isinstance(left, c_ast.BinaryOp):
         end = _binary("-" if left.op == "+" else "+", end, left.right)
-    if length == 1:
+    if abs(length) == 1:
         return end
-    trips = _binary("/", _binary("+", _binary("-", end, start), length - 1), length)
-    return _binary("+", start, _binary("*", trips, length))
+    apart = _binary("-", end, start) if length > 0 else _binary("-", start, end)
+    trips = _binary("/", _binary("+", apart, abs(length) - 1), abs(length))
+    return _binary("+" if length > 0 else "-", start, _binary("*", trips, abs(length)))
 
 
 def _start_of(name: str, before: Sequence[Node]) -> Node | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.errors import KernmodelError, Location, SourceError, UnsupportedKernelError
 from kernmodel.formulas.division import whole_quotient
 from kernmodel.formulas.formula import (
     ONE,
@@ -503,8 +503,15 @@ class Scope:
         """Whether an undeclared name is a size: an integer macro, or by its capitals a macro that has no value yet."""
         return name in self.program.preprocessed.values or bool(_MACRO_NAME.match(name))
 
-    def undeclared(self, node: Node, what: str = "variable") -> SourceError:
-        """The error for a name that nothing declares."""
+    def undeclared(self, node: Node, what: str = "variable") -> KernmodelError:
+        """The error for a name that nothing declares, or that is declared where it does not help."""
+        if node.name in self.arrays:
+            todo = "count with an integer, and index the arrays with it"
+            return self.unsupported(f"how often the pointer {node.name} moves is not known", node, todo)
+        inside = (part for part in walk(self.function.body) if isinstance(part, c_ast.Decl) and part.name == node.name)
+        if next(inside, None) is not None:
+            text = f"{node.name} is set within the loop that is to end, or to step, by it"
+            return self.unsupported(text, node, "write the loop with a bound and a step that are known before it")
         names = [*self.arrays, *self.scalars, *self.values, *self.program.preprocessed.values]
         near = get_close_matches(node.name, names, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"declare it, or define it with -D {node.name}=…"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_EXACT = {8: "char", 16: "short", 32: "int", 64: "long"}
+
 STANDARD_TYPEDEFS = {
     "size_t": "unsigned long",
     "ssize_t": "long",
@@ -17,9 +19,25 @@ STANDARD_TYPEDEFS = {
     "uint32_t": "unsigned int",
     "uint64_t": "unsigned long",
     "bool": "_Bool",
-    "int_fast32_t": "long",
-    "int_fast64_t": "long",
-    "uint_fast32_t": "unsigned long",
+    **{f"int_least{bits}_t": kind for bits, kind in _EXACT.items()},
+    **{f"uint_least{bits}_t": f"unsigned {kind}" for bits, kind in _EXACT.items()},
+    "int_fast8_t": "signed char",
+    "uint_fast8_t": "unsigned char",
+    **{f"int_fast{bits}_t": "long" for bits in (16, 32, 64)},
+    **{f"uint_fast{bits}_t": "unsigned long" for bits in (16, 32, 64)},
+    **{f"__int{bits}_t": kind for bits, kind in _EXACT.items()},
+    **{f"__uint{bits}_t": f"unsigned {kind}" for bits, kind in _EXACT.items()},
+    **{f"u_int{bits}_t": f"unsigned {kind}" for bits, kind in _EXACT.items()},
+    "intmax_t": "long",
+    "uintmax_t": "unsigned long",
+    "char16_t": "unsigned short",
+    "char32_t": "unsigned int",
+    "wint_t": "unsigned int",
+    "float_t": "float",
+    "double_t": "double",
+    "u_char": "unsigned char",
+    "u_short": "unsigned short",
+    "u_long": "unsigned long",
     "wchar_t": "int",
     "time_t": "long",
     "clock_t": "long",
@@ -35,7 +53,6 @@ STANDARD_TYPEDEFS = {
     "div_t": "struct _div",
     "pthread_t": "unsigned long",
     "__builtin_va_list": "char *",
-    "__int128": "long",
     "_Float128": "long double",
     "__float128": "long double",
     "_Float64": "double",
