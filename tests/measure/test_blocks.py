@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import kernmodel as km
 from kernmodel.cli.main import main
 from kernmodel.errors import AssemblyError, InputError
 from kernmodel.isa import isa_of
@@ -216,3 +217,11 @@ def test_bad_input_is_one_message(capsys) -> None:
 def test_a_form_that_the_assembler_takes_for_another_is_not_measured(form: str, taken: str) -> None:
     with pytest.raises(InputError, match=f"takes it for {taken}"):
         measure_instruction(None, form)  # type: ignore[arg-type]
+
+
+@needs_host
+def test_code_is_given_as_bytes_or_in_hex_digits():
+    one, other = (km.measure_block(code).answer for code in ("4801d8", bytes.fromhex("4801d8")))
+    assert one.code == other.code == "4801d8"
+    with pytest.raises(km.KernmodelError, match="no x86-64 code"):
+        km.measure_block(b"\x0f")

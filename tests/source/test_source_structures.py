@@ -298,3 +298,19 @@ def test_the_block_of_a_macro_of_several_statements_is_read() -> None:
     left = "void f(double *x, int n) { for (int i = 0; i < n; i++) do { if (x[i] > 0) break; x[i] = 1; } while (0); }"
     with pytest.raises(UnsupportedKernelError, match="do-while"):
         parse_kernel(left, "x.c", {})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("double *p = a, *q = a + n - 1; while (p < q) { *p += *q; p++; q--; }", "how often the pointer p moves"),
+        (
+            "int i = 0, left = n; while (left > 0) { int c = left < 64 ? left : 64;"
+            " for (int k = 0; k < c; k++) a[i + k] = 1; i += c; left -= c; }",
+            "c is set within the loop that is to end, or to step, by it",
+        ),
+    ],
+)
+def test_what_is_declared_is_not_said_to_be_undeclared(body: str, said: str) -> None:
+    with pytest.raises(UnsupportedKernelError, match=said):
+        parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {})
