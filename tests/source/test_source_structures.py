@@ -313,4 +313,4 @@ def test_the_block_of_a_macro_of_several_statements_is_read() -> None:
 )
 def test_what_is_declared_is_not_said_to_be_undeclared(body: str, said: str) -> None:
     with pytest.raises(UnsupportedKernelError, match=said):
-        parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {})
+        parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {"n": 1000})
