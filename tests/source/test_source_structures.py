@@ -314,3 +314,21 @@ def test_the_block_of_a_macro_of_several_statements_is_read() -> None:
 def test_what_is_declared_is_not_said_to_be_undeclared(body: str, said: str) -> None:
     with pytest.raises(UnsupportedKernelError, match=said):
         parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {"n": 1000})
+
+
+@pytest.mark.parametrize(
+    ("start", "first"), [("1 + (j & 1)", 1), ("1 + (j + 1) % 2", 1), ("2 - (j & 1)", 1), ("3 * (j & 1)", None)]
+)
+def test_rows_that_begin_in_turn_within_a_step_begin_at_the_first(start: str, first: int | None) -> None:
+    """A red-black sweep; rows that begin further away than a step stay refused."""
+    text = f"""void f(int n, double (*restrict u)[n]) {{ for (int j = 1; j < n - 1; j++)
+        for (int i = {start}; i < n - 1; i += 2) u[j][i] = 0.5 * (u[j][i-1] + u[j][i+1]); }}"""
+    if first is None:
+        with pytest.raises(UnsupportedKernelError, match="which loops move"):
+            parse_kernel(text, "x.c", {})
+        return
+    nest = parse_kernel(text, "x.c", {})
+    assert int(nest.loops[1].start) == first
+    assert "starts-in-turn" in {note.code for note in nest.notes}
+    exact = text.replace(start, "1")
+    assert [str(a.offset) for a in nest.accesses] == [str(a.offset) for a in parse_kernel(exact, "x.c", {}).accesses]

@@ -496,6 +496,11 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> It
     for name, loop in scope.rows.items():
         text = f"rows over which {name} runs are taken to lie one after the other, with {ROW_LENGTH} entries each"
         yield Note("rows", text, "assumption", scope.location(loop))
+    for name, place in scope.in_turn.items():
+        text = (
+            f"loops over {name} begin in turn at different places within one step: all are taken to begin at the first"
+        )
+        yield Note("starts-in-turn", text, "assumption", place)
     for place, (reference, left_out) in body.chosen.items():
         text = f"a condition chooses the index of {reference}: each case is a reference of its own"
         if left_out:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from kernmodel.errors import UnsupportedKernelError
-from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, minimum, of_atom, pushed_in, size, variable
+from kernmodel.formulas.formula import (
+    ONE,
+    ZERO,
+    Formula,
+    constant,
+    maximum,
+    minimum,
+    of_atom,
+    pushed_in,
+    size,
+    variable,
+)
 from kernmodel.source.model import ROW_LENGTH, Loop
 from kernmodel.source.parse.c_types import INT
 from kernmodel.source.parse.chains import Level, stepped_variable
@@ -30,7 +41,7 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
         if isinstance(inner, c_ast.For) and _step_parts(inner)[0] == name:
             raise scope.unsupported(f"two loops of the nest use the variable {name}", inner, "give each its own")
     row = _row_start(statement, name, start_node, scope)
-    start = pushed_in(scope.integer(start_node)) if row is None else ZERO
+    start = ZERO if row is not None else _start_value(statement, name, start_node, scope)
     if name in start.free_symbols:
         raise scope.unsupported(f"the loop over {name} starts from another variable {name}", statement, _SUPPORTED)
     scope.values[name] = variable(name) if row is None else row + variable(name)
@@ -50,6 +61,25 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     loop = Loop(name, start, stop, step, scope.location(statement))
     _refuse_curved_bounds(loop, statement, scope)
     return loop
+
+
+def _start_value(statement: Node, name: str, node: Node, scope: Scope) -> Formula:
+    """Where a loop starts; if that alternates within one step, as in red-black sweeps, `1 + (j & 1)` by steps of two,
+    the first of the values: rows have at most one iteration fewer then."""
+    start = scope.index(node)
+    turns = [entry for symbol in start.free_symbols if (entry := scope.moved_entry(symbol)) is not None]
+    if len(turns) != 1 or turns[0].array or turns[0].modulus is None or not turns[0].modulus.is_integer:
+        return pushed_in(scope.integer(node))
+    parts = start.linear([turns[0].name])
+    factor = parts[0].get(turns[0].name, ZERO) if parts else ZERO
+    _, by, direction = _step_parts(statement)
+    step = ONE if by is None else scope.integer(by)
+    reach = int(turns[0].modulus) - 1
+    if not (factor.is_integer and step.is_integer and 0 < abs(int(factor)) * reach < abs(int(step))):
+        return pushed_in(scope.integer(node))
+    scope.in_turn[name] = scope.location(node)
+    first = 0 if (int(factor) > 0) == (direction > 0) else reach
+    return pushed_in(start.substitute({turns[0].name: constant(first)}))
 
 
 def _refuse_moving_bound(statement: Node, name: str, scope: Scope) -> None:
