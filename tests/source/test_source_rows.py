@@ -88,8 +88,8 @@ def test_other_bounds_from_memory_are_refused() -> None:
 @pytest.mark.parametrize(
     "loop",
     [
-        "i = 1 + j % 2; i < n - 1; i += 2",
-        "i = 1 + ((i0 + j) & 1); i < n; i += 2",
+        "i = 1 + j % 3; i < n - 1; i += 2",
+        "i = 1 + ((i0 + j) & 1); i < n; i++",
         "i = j / 2; i < n; i++",
         "i = 0; i < j % 5 + 3; i++",
     ],

@@ -7,6 +7,7 @@ import pytest
 import kernmodel as km
 from kernmodel.errors import UnsupportedKernelError
 from kernmodel.source.load import parse_kernel
+from kernmodel.source.model import LoopNest
 
 TYPES = """
 typedef struct { double x, y, z; } Vec;
@@ -317,7 +318,14 @@ def test_what_is_declared_is_not_said_to_be_undeclared(body: str, said: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("start", "first"), [("1 + (j & 1)", 1), ("1 + (j + 1) % 2", 1), ("2 - (j & 1)", 1), ("3 * (j & 1)", None)]
+    ("start", "first"),
+    [
+        ("1 + (j & 1)", 1),
+        ("1 + (j + 1) % 2", 1),
+        ("2 - (j & 1)", 1),
+        ("1 + ((2 * n + j) & 1)", 1),
+        ("3 * (j & 1)", None),
+    ],
 )
 def test_rows_that_begin_in_turn_within_a_step_begin_at_the_first(start: str, first: int | None) -> None:
     """A red-black sweep; rows that begin further away than a step stay refused."""
@@ -332,3 +340,31 @@ def test_rows_that_begin_in_turn_within_a_step_begin_at_the_first(start: str, fi
     assert "starts-in-turn" in {note.code for note in nest.notes}
     exact = text.replace(start, "1")
     assert [str(a.offset) for a in nest.accesses] == [str(a.offset) for a in parse_kernel(exact, "x.c", {}).accesses]
+
+
+@pytest.mark.parametrize(
+    ("written", "alike"),
+    [
+        (
+            "double t[3] = {b[i], 2, b[i + 1]}; a[i] = t[0] * t[2];",
+            "double t[3]; t[0] = b[i]; t[1] = 2; t[2] = b[i + 1]; a[i] = t[0] * t[2];",
+        ),
+        (
+            "double t[2][2] = {{b[i], 1}, {2, 3}}; a[i] = t[1][0];",
+            "double t[2][2]; t[0][0] = b[i]; t[0][1] = 1; t[1][0] = 2; t[1][1] = 3; a[i] = t[1][0];",
+        ),
+        ("double t[3] = {b[i]}; a[i] = t[2];", "double t[3]; t[0] = b[i]; t[1] = 0; t[2] = 0; a[i] = t[2];"),
+        ("Vec v = {b[i], 1, 2}; a[i] = v.x + v.z;", "Vec v; v.x = b[i]; v.y = 1; v.z = 2; a[i] = v.x + v.z;"),
+        ("Vec v = {.z = b[i]}; a[i] = v.x + v.z;", "Vec v; v.x = 0; v.y = 0; v.z = b[i]; a[i] = v.x + v.z;"),
+        ("c[i] = (Vec){b[i], 1, 2 * b[i]};", "c[i].x = b[i]; c[i].y = 1; c[i].z = 2 * b[i];"),
+    ],
+)
+def test_initialisers_in_loops_are_assignments(written: str, alike: str) -> None:
+    def read(body: str) -> LoopNest:
+        head = "void f(double *a, const double *b, Vec *c, int n)"
+        return parse_kernel(f"{TYPES} {head} {{ for (int i = 0; i < n; i++) {{ {body} }} }}", "x.c", {})
+
+    one, other = read(written), read(alike)
+    assert one.operations.flops == other.operations.flops
+    references = [[(a.array, a.kind, str(a.offset), a.count) for a in nest.accesses] for nest in (one, other)]
+    assert references[0] == references[1]

@@ -20,6 +20,7 @@ from kernmodel.source.parse.attributes import retype
 from kernmodel.source.parse.copies import copies_as_loops
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.declarations import Unread, read_each
+from kernmodel.source.parse.initialisers import spread_initialisers
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.jumps import structure_jumps
 from kernmodel.source.parse.library_calls import rewrite_library_calls
@@ -196,6 +197,7 @@ def _rewrite_functions(functions: Sequence[Node], others: Sequence[Node], source
     """Write loops and accesses of functions in the few forms that the rest reads; the trees are changed."""
     preprocessed, trips = source.preprocessed, dict(stated.trip_counts)
     _refuse_other_lines(functions, stated, source.line_of, preprocessed.file)
+    spread_initialisers(functions, others, preprocessed)
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
     type_void_parameters(functions)
     copies_as_loops(functions, others, preprocessed)
