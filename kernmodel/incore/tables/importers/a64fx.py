@@ -83,7 +83,7 @@ def _entries(records: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], list
 
 
 _MNEMONIC = re.compile(r"[A-Z][A-Z0-9]+")
-_MARKS = re.compile(r"(?:2 ✓ ✓ ✓ NA / NA ?)+")
+_MARKS = re.compile("(?:2 \\N{CHECK MARK} \\N{CHECK MARK} \\N{CHECK MARK} NA / NA ?)+")
 """What the extraction of the manual put in place of an option, or of none."""
 _LENGTH = "512"
 """Bits of the vectors of which the table is."""
