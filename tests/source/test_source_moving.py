@@ -30,6 +30,7 @@ BODIES = (
     "int l = 0; for (int j = 0; j < m; j++) for (int i = 0; i < 3; i++) { for (int k = 0; k < l; k++) x[k] += 1; "
     "l++; }",
     "int *p = x; while (n >= 2) { p[0] += 1; p[1] += 1; p += 2; n -= 2; } while (n > 0) { *p++ += 1; n--; }",
+    "int *p = x; while (n >= 4) { p[0] += 1; p[3] += 1; p += 4; n -= 4; } while (n--) *p++ += 1;",
     "int i = n; for (; i > 3; i -= 3) x[i] += 1; while (i >= 1) { x[i] += 1; i--; }",
     "for (int i = 0, j = n - 1; i < j; i++, j--) { x[i] += 1; x[j] += 1; }",
     "int j = -1; for (int i = 0; i < n; ++i) { j++; x[j] += 1; }",

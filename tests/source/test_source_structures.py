@@ -357,6 +357,12 @@ def test_rows_that_begin_in_turn_within_a_step_begin_at_the_first(start: str, fi
         ("Vec v = {b[i], 1, 2}; a[i] = v.x + v.z;", "Vec v; v.x = b[i]; v.y = 1; v.z = 2; a[i] = v.x + v.z;"),
         ("Vec v = {.z = b[i]}; a[i] = v.x + v.z;", "Vec v; v.x = 0; v.y = 0; v.z = b[i]; a[i] = v.x + v.z;"),
         ("c[i] = (Vec){b[i], 1, 2 * b[i]};", "c[i].x = b[i]; c[i].y = 1; c[i].z = 2 * b[i];"),
+        ("Vec v = c[i]; a[i] = v.x + v.z;", "Vec v; v.x = c[i].x; v.y = c[i].y; v.z = c[i].z; a[i] = v.x + v.z;"),
+        (
+            "Vec v, w = {1, 2, b[i]}; v = w; c[i] = v;",
+            "Vec v, w; w.x = 1; w.y = 2; w.z = b[i]; v.x = w.x; v.y = w.y; v.z = w.z; c[i].x = v.x; c[i].y = v.y;"
+            " c[i].z = v.z;",
+        ),
     ],
 )
 def test_initialisers_in_loops_are_assignments(written: str, alike: str) -> None:

@@ -38,11 +38,7 @@ def _count_in_turn(parameters: set[str], function: Node) -> None:
     """Let parameters that several loops count with, one after the other, be variables: what one loop leaves, the next
     one starts from."""
     loops = [part for part in walk(function.body) if isinstance(part, LOOPS)]
-    counting = [
-        name
-        for name in sorted(parameters)
-        if sum(_tested(loop.cond) == name and name in map(_stepped, walk(loop.stmt)) for loop in loops) > 1
-    ]
+    counting = [name for name in sorted(parameters) if sum(_counts_with(loop, name) for loop in loops) > 1]
     for name in counting:
         own, coord = f"{name}_left", function.body.coord
         for part in walk(function.body):
@@ -51,6 +47,12 @@ def _count_in_turn(parameters: set[str], function: Node) -> None:
         kind = c_ast.TypeDecl(own, [], None, c_ast.IdentifierType(["long"]))
         start = c_ast.Decl(own, [], [], [], [], kind, c_ast.ID(name, coord), None, coord)
         function.body.block_items.insert(0, start)
+
+
+def _counts_with(loop: Node, name: str) -> bool:
+    """Whether a loop tests a variable and steps it."""
+    stepping = _stepping(loop.cond)
+    return stepping.name == name if stepping else _tested(loop.cond) == name and name in map(_stepped, walk(loop))
 
 
 def state_trips(function: Node, trips: Callable[[Node], int | None]) -> None:

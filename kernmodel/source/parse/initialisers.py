@@ -1,8 +1,8 @@
-"""Arrays and structures that loops initialise, rewritten as assignments of their parts before anything else reads them.
+"""Arrays and structures that loops initialise or copy, rewritten as assignments of their parts.
 
 `double t[3] = {x, y, z};` in the body of a loop is a declaration and `t[0] = x; t[1] = y; t[2] = z;`, the rest 0, and
-`Vec v = {x, y};`, `v = (Vec){.x = x, .y = y};` likewise by members. Others, and those of more than `MOST_PARTS` parts,
-stay as they are.
+`Vec v = {x, y};`, `v = (Vec){.x = x, .y = y};` likewise by members. So is what is copied from or to a structure that is
+a variable of its own: `Vec v = a[i];`, `a[i] = v;`. Others, and those of more than `MOST_PARTS` parts, stay.
 """
 
 from __future__ import annotations
@@ -17,59 +17,92 @@ from kernmodel.source.parse.tree import LOOPS, Node, walk
 
 
 def spread_initialisers(functions: Sequence[Node], globals_: Sequence[Node], preprocessed: Preprocessed) -> None:
-    """Rewrite the initialisers in the loops of all functions; the trees are changed."""
+    """Rewrite the initialisers and copies in the loops of all functions; the trees are changed."""
+    types = Types.of(preprocessed)
+    for node in globals_:
+        types.take(node)
     for function in functions:
-        if not any(isinstance(part, (c_ast.InitList, c_ast.CompoundLiteral)) for part in walk(function.body)):
-            continue
-        types = Types.of(preprocessed)
-        declared = (
-            part for part in walk(function.body) if isinstance(part, (c_ast.Typedef, c_ast.Struct, c_ast.Union))
-        )
-        for node in (*globals_, *declared):
-            types.take(node)
-        loops = [part for part in walk(function.body) if isinstance(part, LOOPS)]
-        blocks = {id(part): part for loop in loops for part in walk(loop) if isinstance(part, c_ast.Compound)}
-        for loop in loops:
-            if isinstance(loop.stmt, c_ast.Assignment) and len(written := _spread(loop.stmt, types)) > 1:
-                loop.stmt = c_ast.Compound(written, loop.stmt.coord)
+        _Spreading(function, types).blocks(function)
+
+
+class _Spreading:
+    """Rewrites one function.
+
+    Args:
+        types: of the program; it learns those of the function.
+    """
+
+    def __init__(self, function: Node, types: Types) -> None:
+        self._types = types
+        self._structures: dict[str, Node] = {}
+        nodes = list(walk(function))
+        for node in nodes:
+            if isinstance(node, (c_ast.Typedef, c_ast.Struct, c_ast.Union)):
+                types.take(node)
+        for node in nodes:
+            if isinstance(node, c_ast.Decl) and node.name and is_structure(types.resolved(node.type)):
+                self._structures[node.name] = node.type
+
+    def blocks(self, function: Node) -> None:
+        """Rewrite the statements of all loops."""
+        blocks = dict[int, Node]()
+        for loop in [part for part in walk(function.body) if isinstance(part, LOOPS)]:
+            if isinstance(loop.stmt, c_ast.Assignment) and len(assigned := self._spread(loop.stmt)) > 1:
+                loop.stmt = c_ast.Compound(assigned, loop.stmt.coord)
+            blocks |= {id(part): part for part in walk(loop) if isinstance(part, c_ast.Compound)}
         for block in blocks.values():
-            block.block_items = [part for item in block.block_items or () for part in _spread(item, types)]
+            block.block_items = [part for item in block.block_items or () for part in self._spread(item)]
 
-
-def _spread(item: Node, types: Types) -> list[Node]:
-    """What a statement becomes."""
-    value = None
-    if isinstance(item, c_ast.Decl):
-        target, kind, value = c_ast.ID(item.name, item.coord), item.type, item.init
-    elif isinstance(item, c_ast.Assignment) and item.op == "=" and isinstance(item.rvalue, c_ast.CompoundLiteral):
-        target, value = item.lvalue, item.rvalue
-    if isinstance(value, c_ast.CompoundLiteral):
-        kind, value = value.type, value.init
-    if not isinstance(value, c_ast.InitList):
-        return [item]
-    try:
-        places = list(_parts(target, kind, types))
-    except UnknownLayoutError:
-        return [item]
-    values = list(_values(value))
-    named = [one for one in values if isinstance(one, c_ast.NamedInitializer)]
-    if len(values) != len(places) and any(isinstance(one, c_ast.InitList) for one in value.exprs):
-        return [item]  # a list within, which may leave out its last parts
-    if not places or len(places) > MOST_PARTS or len(values) > len(places) or 0 < len(named) < len(values):
-        return [item]
-    if named:
-        of_members = {place.field.name: place for place in places if isinstance(place, c_ast.StructRef)}
-        if not all(len(one.name) == 1 and getattr(one.name[0], "name", "") in of_members for one in named):
+    def _spread(self, item: Node) -> list[Node]:
+        """What a statement becomes."""
+        if isinstance(item, c_ast.Decl):
+            target, kind, value = c_ast.ID(item.name, item.coord), item.type, item.init
+        elif isinstance(item, c_ast.Assignment) and item.op == "=":
+            target, value = item.lvalue, item.rvalue
+            named = (getattr(side, "name", None) for side in (target, value) if isinstance(side, c_ast.ID))
+            kind = next((self._structures[name] for name in named if name in self._structures), None)
+        else:
             return [item]
-        given = {id(of_members[one.name[0].name]): one.expr for one in named}
-    else:
-        given = {id(place): one for place, one in zip(places, values, strict=False)}
-    nothing = c_ast.Constant("int", "0", item.coord)
-    assigned = [c_ast.Assignment("=", place, given.get(id(place), nothing), item.coord) for place in places]
-    if isinstance(item, c_ast.Decl):
-        item.init = None
-        return [item, *assigned]
-    return assigned
+        if isinstance(value, c_ast.CompoundLiteral):
+            kind, value = value.type, value.init
+        is_list = isinstance(value, c_ast.InitList)
+        if kind is None or not (is_list or (isinstance(value, _PLACES) and is_structure(self._types.resolved(kind)))):
+            return [item]
+        try:
+            places = list(_parts(target, kind, self._types))
+            given = _given(value, places) if is_list else list(_parts(value, kind, self._types))
+        except UnknownLayoutError:
+            return [item]
+        if given is None or not 0 < len(places) <= MOST_PARTS:
+            return [item]
+        assigned = [c_ast.Assignment("=", place, one, item.coord) for place, one in zip(places, given, strict=True)]
+        if isinstance(item, c_ast.Decl):
+            item.init = None
+            return [item, *assigned]
+        return assigned
+
+
+_PLACES = (c_ast.ID, c_ast.ArrayRef, c_ast.StructRef, c_ast.UnaryOp)
+
+
+def _given(initialiser: Node, places: Sequence[Node]) -> list[Node] | None:
+    """What an initialiser gives each of the parts; None where that is not understood."""
+    values = list(_values(initialiser))
+    named = [one for one in values if isinstance(one, c_ast.NamedInitializer)]
+    whole = len(values) == len(places) or not any(isinstance(one, c_ast.InitList) for one in initialiser.exprs or ())
+    if not whole or len(values) > len(places) or 0 < len(named) < len(values):
+        return None  # a list within may leave out its last parts
+    nothing = c_ast.Constant("int", "0", initialiser.coord)
+    if not named:
+        return [*values, *[nothing] * (len(places) - len(values))]
+    numbers = {place.field.name: n for n, place in enumerate(places) if isinstance(place, c_ast.StructRef)}
+    given: list[Node] = [nothing] * len(places)
+    for one in named:
+        name = getattr(one.name[0], "name", "")
+        if len(one.name) != 1 or name not in numbers:
+            return None
+        given[numbers[name]] = one.expr
+    return given
 
 
 def _parts(place: Node, kind: Node, types: Types) -> Iterator[Node]:
