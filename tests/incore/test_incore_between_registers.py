@@ -140,3 +140,20 @@ def test_both_engines_say_the_same() -> None:
 def test_paths_name_different_ports(key: str, value: object, said: str) -> None:
     with pytest.raises(InstructionTableError, match=re.escape(said)):
         with_figures(load_parameters("ZEN4"), {key: value})
+
+
+@pytest.mark.parametrize(
+    ("block", "measured"),
+    [
+        ("c5f96ec6c4c17a7f0048ffc875f2", 1.0),  # vmovd x,r and a store
+        ("c5ea2ac2c5fa59c1c5fa1140fc48ffce75ee", 1.01),  # vcvtsi2ss, vmulss and a store
+        ("c4e279784740c5fa7f0748ffc875f1", 1.03),  # vpbroadcastb from memory and a store
+        ("4889f848f7e64901c04911d148ffc975ef", 1.99),  # mul, add, adc
+        ("498b50034801ca48339780000000498b400b4829c84833878800000048f7e24831c24901d14883c1014839f175d2", 3.63),
+    ],
+)
+def test_zen_3_between_registers_and_second_results(block: str, measured: float) -> None:
+    """What goes to vectors meets no store; second results of multiplications keep ALU0 and ALU3 for a cycle."""
+    settings = Settings(notion="loop", offset=0)
+    code = block_of_bytes(bytes.fromhex(block), file="x")
+    assert analyse_block(code, Core.open("ZEN3", settings), settings).prediction == pytest.approx(measured, rel=0.06)

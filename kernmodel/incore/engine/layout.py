@@ -94,7 +94,8 @@ class Core(NamedTuple):
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
-            reads, 0 for a path of its own; one_store: whether these together start one µop in a cycle, the oldest;
+            reads, 0 for a path of its own; one_store: of these together one µop starts in a cycle, the oldest, that
+            stores or gives its result over the path of such a port, as bits; 0 where they are not kept apart;
             loaded_third: whether a loaded vector needs the path also in the cycle in which it is there;
             straight_stores: whether a stored vector needs no path in the cycle in which it is there;
             straight_cycles: for how many cycles from then on a third vector that was executed for needs none.
@@ -553,7 +554,7 @@ class MicroOp(NamedTuple):
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
         third: it reads three vectors, or brings what is stored.
-        paths: ports of which one starts nothing in the cycle behind it, none where its result takes no path of theirs.
+        paths: ports that start nothing in the cycle behind it, none where its result takes no path of theirs.
         place, stride, size: of a load, as in `Access`.
         load: it is a load.
     """

@@ -180,7 +180,8 @@ class PortSchedulers:
             retirement of an instruction until its register can be given again; two_registers_bytes: size of the vectors
             that take two, None for none.
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
-            one_store: whether all of the latter together start one µop in a cycle, the oldest;
+            one_store: of all of the latter together one µop starts in a cycle, the oldest, that stores or gives its
+            result over the path of this port; "" where they are not kept apart;
             loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load;
             straight_stores: whether a stored vector needs no path when it comes straight from what computes it;
             straight_cycles: for how many cycles, the first being that in which it is there, a third vector does.
@@ -207,7 +208,7 @@ class PortSchedulers:
     register_release: int = 0
     two_registers_bytes: int | None = None
     third_paths: tuple[tuple[str, ...], ...] = ()
-    one_store: bool = False
+    one_store: str = ""
     loaded_third_waits: bool = False
     straight_stores: bool = False
     straight_cycles: int = 1
@@ -289,7 +290,7 @@ class PipelineCore:
             instruction are dispatched in one cycle, as in `OpCacheParameters`.
         fused_ports: that macro-fused pairs go to which write a register, none for those of their first instruction.
         result_paths: ports, and behind them one over whose path a µop that may go to any of them gives its result where
-            a row names it, too.
+            a row names it, too; over all of them that it names.
         flows: what the data flow of its instructions depends on.
     """
 

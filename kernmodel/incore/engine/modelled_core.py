@@ -293,7 +293,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
         "borrowed": _borrowed(by_port, pipeline.ports),
-        "one_store": int(by_port.one_store),
+        "one_store": port_mask((by_port.one_store,) if by_port.one_store else (), pipeline.ports),
         "loaded_third": int(by_port.loaded_third_waits),
         "straight_stores": int(by_port.straight_stores),
         "straight_cycles": by_port.straight_cycles,

@@ -179,7 +179,7 @@ class Pipeline:
         self.data_free = [0] * len(self.ports)
         self.pipe_free = [0] * len(self.ports)
         self.back = [0] * PORTS
-        self.brings, self.brought = [-1] * PORTS, 0
+        self.brings = [-1] * PORTS
         self.lending = {lender - 1 for lender in self.core.borrowed if lender}
         self.path_used = [0] * PORTS
         self.results = [0] * len(self.ports)
@@ -314,16 +314,12 @@ class Pipeline:
             or (microop.alone and (self.alone_free >= (self.now + 1) * TICKS or not self._is_next_alone(x)))
             or (microop.data and self.data_free[port] > self.now)
             or (microop.load and self.pipe_free[port] > self.now)
-            or (microop.paths and self._result_path(microop) < 0)
+            or (microop.paths and self._brings_result(microop))
         )
 
-    def _result_path(self, microop: MicroOp) -> int:
-        """The port whose path the result takes: of those that may lend theirs the one for which fewest wait, of these
-        one that was not the last to; -1 where one of them has a result of this cycle already."""
-        lenders = [port for port in self.ports if microop.paths >> port & 1]
-        if any(self.brings[port] > self.now for port in lenders):
-            return -1
-        return min(lenders, key=lambda port: (self.counters[port], self.brought >> port & 1))
+    def _brings_result(self, microop: MicroOp) -> bool:
+        """Whether a path that the result of a µop takes has one of this cycle already."""
+        return any(self.brings[port] > self.now for port in self.ports if microop.paths >> port & 1)
 
     def _is_next_alone(self, x: _InFlight) -> bool:
         """Whether nothing older is ready of what keeps each other waiting."""
@@ -350,10 +346,9 @@ class Pipeline:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop, self.core) else x.slow)
             if x.more:
                 self.pipe_free[x.port] = self.data_free[x.port] + 1
-        if microop.paths:
-            port = self._result_path(microop)
-            self.brings[port] = self.now + 1
-            self.brought = self.brought & ~microop.paths | 1 << port
+        for port in self.ports:
+            if microop.paths >> port & 1:
+                self.brings[port] = self.now + 1
         self.counters[x.port] -= 1
         self.sides.leave(x.port)
         self.started[x.port] += 1
@@ -459,15 +454,22 @@ class Pipeline:
         return bool(self.core.straight_stores and microop.third and self._comes_straight(x, 1))
 
     def _is_next_lender(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
-        """Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle: the
-        oldest, or one that comes straight."""
-        if port not in self.lenders:
+        """Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle that
+        stores or gives its result over a path that counts as much: the oldest, or one that comes straight."""
+        if port not in self.lenders or not self._counts_as_store(microop):
             return True
         if self.lender_started == self.now:
             return False
         if self._is_straight_store(x, microop):
             return True
-        return not any(y.port in self.lenders and y.id < x.id for y in self.ready)
+        return not any(
+            y.port in self.lenders and y.id < x.id and self._counts_as_store(self.microops[y.id % self.core.microops])
+            for y in self.ready
+        )
+
+    def _counts_as_store(self, microop: MicroOp) -> bool:
+        """Whether a µop of the ports that lend their paths takes none of results, as stores, or one like theirs."""
+        return not microop.paths or bool(microop.paths & self.core.one_store)
 
     def _reads_banks(self, x: _InFlight) -> bool:
         """Read the banks of the cache that a load needs; False where two loads of this cycle read one of them."""
@@ -510,7 +512,7 @@ class Pipeline:
             return False
         if microop.third and not self._borrow(x, microop, port):
             return False
-        if port in self.lenders:
+        if port in self.lenders and self._counts_as_store(microop):
             self.lender_started = self.now
         if port in self.lending and not self._is_straight_store(x, microop):
             self.path_used[port] = self.now + max(microop.data, 1)
@@ -678,7 +680,7 @@ class Pipeline:
         room = self._room_behind(self.fitting if with_operations else 0)
         for k in slots:
             for microop in self.microops[self.first_microop[k] : self.first_microop[k + 1]]:
-                if not microop.ports & core.addressing:
+                if not core.accesses_together or not microop.ports & core.addressing:
                     continue
                 port = self._port_of_access(microop.ports, given, counters)
                 given |= 1 << port
@@ -1230,7 +1232,6 @@ class Pipeline:
             tuple(map(self._left, self.data_free)),
             tuple(map(self._left, self.back)),
             tuple(max(own - self.now, -1) for own in self.brings),
-            self.brought,
             tuple(map(self._left, self.path_used)),
             tuple(self.results),
             self._result_state(),

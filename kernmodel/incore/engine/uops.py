@@ -61,7 +61,7 @@ class Uop(NamedTuple):
         reads: what it waits for of earlier instructions; inside: of the same one.
         vectors: vector registers that it takes, where the core counts them.
         third: as in `UopTraits`.
-        paths: ports over the path of one of which its result goes, none for its own.
+        paths: ports over whose paths its result goes, none for its own.
         second: whether it accesses the second half of what another one begins with; one of both crosses a line at most.
     """
 
@@ -219,9 +219,9 @@ def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | N
 
 
 def _is_path(ports: tuple[str, ...], row: InstructionData, paths: Sequence[Sequence[str]]) -> bool:
-    """Whether ports of a row are those over whose path the result of another µop of it goes."""
+    """Whether ports of a row are the one over whose path the result of another µop of it goes."""
     others = [use.ports for use in row.ports]
-    return all(any(path == port and tuple(own) in others for *own, path in paths) for port in ports)
+    return any((path,) == ports and tuple(own) in others for *own, path in paths)
 
 
 def _divider(row: InstructionData) -> int:
@@ -501,7 +501,9 @@ class _Builder:
             busy = ports.divider if number == divider else 0
             data = self.busy[1]
             waits = (tuple(reads[number]), tuple(inside[number]))
-            self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, paths=self._paths(own)))
+            paths = self._paths(own)
+            given_at = int(min(least.values())) or 1 if paths and least else latency  # its port gives the first result
+            self.uops.append(Uop("compute", own, given_at, busy, data, 0, *waits, paths=paths))
         if len(ports.compute) == 1:
             self._mark_third(first)
         # one µop gives the result: what its siblings cost it is in the latency, which was measured beside them
@@ -528,9 +530,9 @@ class _Builder:
         return found
 
     def _paths(self, own: tuple[str, ...]) -> tuple[str, ...]:
-        """The ports of which one brings the result of a µop over its path: those that the row names, too."""
+        """The ports that bring the result of a µop over their paths: those that the row names, too."""
         lenders = {path for *ports, path in self.core.result_paths if own == tuple(ports)}
-        return next((use.ports for use in self.row.ports if lenders.issuperset(use.ports)), ())
+        return tuple(use.ports[0] for use in self.row.ports if len(use.ports) == 1 and use.ports[0] in lenders)
 
     def _mark_third(self, number: int) -> None:
         """Note which of what a µop waits for is the third vector that it reads."""

@@ -572,7 +572,8 @@ class VectorPathParameters:
 
     Attributes:
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
-            path of the second one; one_store: of the latter one starts a µop in a cycle, the oldest;
+            path of the second one; one_store: of all the latter one µop starts in a cycle, the oldest,
+            that stores or gives its result over the path of this port, "" where they are not kept apart;
             loaded_third_waits: a third vector that is loaded never comes straight;
             straight_stores: a stored vector that does needs no path;
             straight_cycles: from when a third vector is there, it comes straight for so many cycles.
@@ -581,7 +582,7 @@ class VectorPathParameters:
     """
 
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
-    one_store: Annotated[bool, Figure("one stored vector per cycle", _FLAG)] = False
+    one_store: Annotated[str, Figure("one stored vector per cycle", Port())] = ""
     loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
     straight_stores: Annotated[bool, Figure("computed stored vectors come straight", _FLAG)] = False
     straight_cycles: Annotated[int, Figure("cycles in which third vectors come straight", Integer(1, 8))] = 1

@@ -165,7 +165,6 @@ typedef struct {
     uint32_t giving[RESULTS]; /* by cycle, the ports that give a result, of those that give one a cycle */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     int64_t brings[PORTS]; /* the latest cycle in which the path of a port brings another one's result */
-    uint32_t brought; /* of the ports that may bring a result, those that were the last ones to */
     uint32_t read_once, read_twice, banked; /* banks of the cache that loads read in this cycle; ports of such loads */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
     uint32_t lending, shared; /* ports that lend their operand path; these, and others that something may keep busy */
@@ -361,26 +360,19 @@ static int is_next_alone(const Sim *s, const Instance *x)
     return 1;
 }
 
-/* The port whose path the result of a µop takes: of those that may lend theirs the one for which fewest wait, of these one
-   that was not the last to; -1 where one of them has a result of this cycle already. */
-static int32_t result_path(const Sim *s, const Op *m)
+/* Whether a path that the result of a µop takes has one of this cycle already. */
+static int brings_result(const Sim *s, const Op *m)
 {
-    int32_t best = -1;
-    for (uint32_t rest = (uint32_t)m->paths; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        if (s->brings[port] > s->now)
-            return -1;
-        const int32_t more = best < 0 ? -1 : s->counters[port] - s->counters[best];
-        best = more < 0 || (!more && s->brought >> best & 1) ? port : best;
-    }
-    return best;
+    for (uint32_t rest = (uint32_t)m->paths; rest; rest &= rest - 1)
+        if (s->brings[__builtin_ctz(rest)] > s->now)
+            return 1;
+    return 0;
 }
 
-static void take_result_path(Sim *s, const Op *m)
+static void take_result_paths(Sim *s, const Op *m)
 {
-    const int32_t port = result_path(s, m);
-    s->brings[port] = s->now + 1;
-    s->brought = (s->brought & ~(uint32_t)m->paths) | 1u << port;
+    for (uint32_t rest = (uint32_t)m->paths; rest; rest &= rest - 1)
+        s->brings[__builtin_ctz(rest)] = s->now + 1;
 }
 
 INLINE int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t port)
@@ -388,7 +380,7 @@ INLINE int can_dispatch(const Sim *s, const Instance *x, const Op *m, int32_t po
     return !m->limited || (!(m->divider && s->divider_free > s->now) &&
                            !(m->alone && (s->alone_free >= (s->now + 1) * TICKS || !is_next_alone(s, x))) &&
                            !(m->data && s->data_free[port] > s->now) && !(m->load && s->pipe_free[port] > s->now) &&
-                           !(m->paths && result_path(s, m) < 0));
+                           !(m->paths && brings_result(s, m)));
 }
 
 /* An entry of a scheduler is taken, or free again: whether its ports have room. */
@@ -459,7 +451,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
         if (!plain && x->slow > 1)
             s->pipe_free[port] = s->data_free[port] + 1;
         if (!plain && m->paths)
-            take_result_path(s, m);
+            take_result_paths(s, m);
     }
     s->counters[port]--;
     if (by_port)
@@ -608,11 +600,17 @@ static int has_path(const Sim *s, const Instance *x, const Op *m, int32_t port)
     return s->back[port] <= s->now || (s->lending >> port & 1 && is_straight_store(s, x, m));
 }
 
-/* Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle: the oldest, or
-   one that comes straight. */
+/* Whether a µop of the ports that lend their paths takes none of results, as stores, or one that counts as theirs. */
+static int counts_as_store(const Sim *s, const Op *m)
+{
+    return !m->paths || (m->paths & s->core->one_store);
+}
+
+/* Whether a µop is the next one on the ports that lend their paths, where one of these starts in a cycle that stores or
+   gives its result over a path that counts as much: the oldest, or one that comes straight. */
 static int is_next_lender(const Sim *s, const Instance *x, const Op *m, int32_t port)
 {
-    if (!(s->lenders >> port & 1))
+    if (!(s->lenders >> port & 1) || !counts_as_store(s, m))
         return 1;
     if (s->lender_started == s->now)
         return 0;
@@ -620,8 +618,9 @@ static int is_next_lender(const Sim *s, const Instance *x, const Op *m, int32_t 
         return 1;
     for (uint32_t rest = s->lenders & s->waiting; rest; rest &= rest - 1) {
         const int32_t other = __builtin_ctz(rest);
-        if (s->ready[other][s->first_ready[other]] < x->id)
-            return 0;
+        for (int32_t k = s->first_ready[other]; k < s->ready_end[other] && s->ready[other][k] < x->id; k++)
+            if (counts_as_store(s, instance(s, s->ready[other][k])->op))
+                return 0;
     }
     return 1;
 }
@@ -631,7 +630,7 @@ static int takes_paths(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
     if (!is_next_lender(s, x, m, port) || !has_path(s, x, m, port) || (m->third && !borrow(s, x, m, port)))
         return 0;
-    if (s->lenders >> port & 1)
+    if (s->lenders >> port & 1 && counts_as_store(s, m))
         s->lender_started = s->now;
     if (s->lending >> port & 1 && !is_straight_store(s, x, m))
         s->path_used[port] = s->now + (m->data ? m->data : 1);
@@ -1787,7 +1786,6 @@ static int32_t scalars(const Sim *s, int64_t *out)
         bringing |= (uint64_t)(s->brings[port] >= s->now) << (2 * port + (s->brings[port] > s->now));
     }
     out[n++] = (int64_t)bringing;
-    out[n++] = s->brought;
     if (c->one_result) { /* from this cycle on */
         const size_t first = (size_t)(s->now & (RESULTS - 1)) * sizeof(uint32_t);
         memcpy(out + n, (const char *)s->giving + first, sizeof s->giving - first);
