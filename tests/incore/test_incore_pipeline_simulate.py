@@ -18,6 +18,7 @@ from kernmodel.incore.engine.model import Fetch, Limits, PipelineCore, Source, S
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.engine.simulation import Pipeline
 from kernmodel.incore.model import PortUse
+from kernmodel.incore.tables.core_parameters import PORT_CHOICES
 
 ENGINES: tuple[Engine, ...] = ("python", "compiled")
 
@@ -105,7 +106,7 @@ def test_the_slot_tells_which_other_port_is_taken() -> None:
     """Three µops a cycle for three ports: each gets one of its own, so that a chain in the first slot never waits."""
     chain = microop("0", "1", "5", waits=(Wait(0, 1, 1),))
     others = [microop("0", "1", "5", waits=(Wait(0, 0, 1),)), microop("0", "1", "5", waits=(Wait(0, 0, 1),))]
-    wide = replace(CORE, issue_width=3, retire_width=3, choice_by_slot=True)
+    wide = replace(CORE, issue_width=3, retire_width=3, port_choice="by slot")
     found = simulate(block(chain, *others, core=wide), engine="python")
     assert found.cycles_per_pass == 1
     assert found.dispatched["0"] == found.dispatched["1"] == found.dispatched["5"] == found.period
@@ -210,11 +211,11 @@ def test_no_bound_is_undercut(found: PipelineInput, issue_ports: bool) -> None:
     assert float(answer.cycles_per_pass) >= bounds(found) - slack
 
 
-@given(blocks(), st.booleans(), st.booleans(), st.booleans())
-def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: bool, by_slot: bool) -> None:
+@given(blocks(), st.booleans(), st.booleans(), st.sampled_from(PORT_CHOICES))
+def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: bool, choice: str) -> None:
     if library() is None:
         pytest.skip("the compiled engine was not built")
-    found = replace(found, core=replace(found.core, choice_by_slot=by_slot))
+    found = replace(found, core=replace(found.core, port_choice=choice))
     found = replace(found, switches=Switches(issue_ports=issue_ports, group_boundary=boundary))
     short = Limits(most_cycles=200, steady_cycles=60, floor_cycles=30)
     for floor in (0.0, bounds(found)):

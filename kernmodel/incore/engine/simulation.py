@@ -4,7 +4,7 @@ Every cycle, in this order: finished µops retire in order; ready ones dispatch,
 issues queue entries and gives their µops ports; the fetch refills the queue. The renamer knows how many µops of each
 port have issued and not dispatched before the cycle before this one. µops in its first and third slot go to the port
 with the fewest, those in the others to the one with the second fewest unless that has far more; ties go to the higher
-port (uiCA, ICS 2022, section 4.2.2, and its program); with `Core.choice_by_slot` the slot tells which other port it is.
+port (uiCA, ICS 2022, section 4.2.2, and its program); with `by slot` of `PORT_CHOICES` the slot tells which port it is.
 Where schedulers belong to ports (`Core.by_port`), a slot is dispatched if all its µops find entries, and µops of queued
 ports wait for theirs in order, behind it. The run ends when the state of the pipeline is one that was there before.
 """
@@ -38,7 +38,7 @@ from kernmodel.incore.engine.layout import (
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
 from kernmodel.incore.engine.queues import assigned
 from kernmodel.incore.engine.sides import Sides
-from kernmodel.incore.tables.core_parameters import QUEUES
+from kernmodel.incore.tables.core_parameters import PORT_CHOICES, QUEUES
 
 _HISTORY = 16
 _LOW = 0xFFFFFFFF
@@ -130,6 +130,7 @@ class Pipeline:
         self.waits = program.waits
         self.schedule = program.schedule
         self.source = SOURCES[self.core.source]
+        self.port_choice = PORT_CHOICES[self.core.port_choice]
         self.users: list[list[tuple[int, int, int]]] = [[] for _ in range(self.core.microops)]
         for u in range(self.core.microops):
             for microop, passes, cycles, _ in self._waits_of(u):
@@ -564,7 +565,7 @@ class Pipeline:
             skipped = self.turn[group]
             self.turn[group] = (skipped + 1) % len(choices)
             return choices[-1 - skipped]
-        if self.core.choice_by_slot:
+        if self.port_choice == "by slot":
             return self._choose_by_slot(choices[::-1], slot)
         best, *others = sorted(choices, key=lambda port: self.starting[port])
         if not others or slot % 2 == 0 or self.starting[others[0]] - self.starting[best] >= self.core.counter_gap:

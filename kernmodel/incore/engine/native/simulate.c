@@ -803,7 +803,7 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
         return port_in_turn(s, m->group);
     if (!(m->ports & (m->ports - 1)))
         return __builtin_ctz((unsigned)m->ports);
-    if (s->core->choice_by_slot)
+    if (s->core->port_choice == BY_SLOT)
         return choose_by_slot(s, m, slot);
     int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
     for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
