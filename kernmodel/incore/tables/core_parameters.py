@@ -192,10 +192,12 @@ class Figure(NamedTuple):
     kind: Any
 
 
-PORT_CHOICES = ("second fewest", "by slot")
+PORT_CHOICES = ("second fewest", "by slot", "by rank")
 """Which port a µop gets at issue in place of the one with the fewest µops. `second fewest`: in every second slot of a
 cycle the one with the second fewest; `by slot`: the highest of the other ports in the second slot, the lowest in the
-third, of two ports the other one in every second slot."""
+third, of two ports the other one in every second slot; `by rank`: the second one of a cycle with the same ports the one
+with the second fewest, and so on, over again behind the last one, by what was known in the cycle before; in the fourth
+slot the first one already gets the second, in the fifth any one the first."""
 _FLAG = Flag()
 _WIDTH = Integer(1, 64)
 _ENTRIES = Integer(2, 10_000)
