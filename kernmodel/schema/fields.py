@@ -246,6 +246,11 @@ class Choice:
             raise RejectedError(f"{value!r} is unknown", f"{hint}use one of {', '.join(self.options)}")
         return value
 
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        return f"one of {', '.join(self.options)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:

@@ -18,6 +18,7 @@ from kernmodel.incore.engine.model import Fetch, Limits, PipelineCore, Source, S
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.engine.simulation import Pipeline
 from kernmodel.incore.model import PortUse
+from kernmodel.incore.tables.core_parameters import PORT_CHOICES
 
 ENGINES: tuple[Engine, ...] = ("python", "compiled")
 
@@ -105,10 +106,42 @@ def test_the_slot_tells_which_other_port_is_taken() -> None:
     """Three µops a cycle for three ports: each gets one of its own, so that a chain in the first slot never waits."""
     chain = microop("0", "1", "5", waits=(Wait(0, 1, 1),))
     others = [microop("0", "1", "5", waits=(Wait(0, 0, 1),)), microop("0", "1", "5", waits=(Wait(0, 0, 1),))]
-    wide = replace(CORE, issue_width=3, retire_width=3, choice_by_slot=True)
+    wide = replace(CORE, issue_width=3, retire_width=3, port_choice="by slot")
     found = simulate(block(chain, *others, core=wide), engine="python")
     assert found.cycles_per_pass == 1
     assert found.dispatched["0"] == found.dispatched["1"] == found.dispatched["5"] == found.period
+
+
+@pytest.mark.parametrize(
+    ("sets", "given"),
+    [
+        (["0156"] * 5, ["6", "5", "1", "0", "6"]),
+        (["06", "06", "06", "0156", "0156"], ["6", "0", "6", "5", "6"]),
+        (["0156", "06", "0156", "06", "06"], ["6", "6", "5", "0", "6"]),
+    ],
+)
+def test_the_number_of_equal_microops_in_a_cycle_tells_the_rank_of_the_port(sets: list[str], given: list[str]) -> None:
+    """As uiCA's program gives them on cores with ten ports. The counts are those of the cycle before: in the second one
+    still none."""
+    wide = replace(CORE, issue_width=5, retire_width=5, counter_gap=5, port_choice="by rank")
+    pipeline = Pipeline(program_of(block(*[microop(*own, waits=(Wait(0, 1, 9),)) for own in sets], core=wide)))
+    while pipeline.microops_issued < 15:
+        pipeline.cycle()
+    ports = [wide.ports[pipeline.flight[number].port] for number in range(15)]
+    assert ports[:5] == given
+    assert ports[5:10] == given
+    assert ports[10:] != given
+
+
+def test_a_port_far_behind_is_left_out_of_the_ranks() -> None:
+    """Ten µops that only port 6 has wait there; the other three ports take turns."""
+    sets = ["6"] * 10 + ["0156"] * 5
+    wide = replace(CORE, issue_width=5, retire_width=5, counter_gap=5, port_choice="by rank")
+    pipeline = Pipeline(program_of(block(*[microop(*own, waits=(Wait(0, 1, 9),)) for own in sets], core=wide)))
+    while pipeline.microops_issued < 15:
+        pipeline.cycle()
+    ports = [wide.ports[pipeline.flight[number].port] for number in range(10, 15)]
+    assert ports == ["5", "1", "0", "5", "5"]
 
 
 def test_the_scheduler_limits_how_far_ahead_a_load_runs() -> None:
@@ -210,11 +243,12 @@ def test_no_bound_is_undercut(found: PipelineInput, issue_ports: bool) -> None:
     assert float(answer.cycles_per_pass) >= bounds(found) - slack
 
 
-@given(blocks(), st.booleans(), st.booleans(), st.booleans())
-def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: bool, by_slot: bool) -> None:
+@given(blocks(), st.booleans(), st.booleans(), st.sampled_from(PORT_CHOICES))
+def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: bool, choice: str) -> None:
     if library() is None:
         pytest.skip("the compiled engine was not built")
-    found = replace(found, core=replace(found.core, choice_by_slot=by_slot))
+    wide = {"issue_width": 5, "counter_gap": 5} if choice == "by rank" else {}
+    found = replace(found, core=replace(found.core, port_choice=choice, **wide))
     found = replace(found, switches=Switches(issue_ports=issue_ports, group_boundary=boundary))
     short = Limits(most_cycles=200, steady_cycles=60, floor_cycles=30)
     for floor in (0.0, bounds(found)):

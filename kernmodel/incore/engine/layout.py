@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 
-from kernmodel.incore.tables.core_parameters import DELIVERED
+from kernmodel.incore.tables.core_parameters import DELIVERED, PORT_CHOICES
 from kernmodel.value_types import NamedTuple
 
 GROUPS = 4
@@ -67,7 +67,7 @@ class Core(NamedTuple):
     """The simulated pipeline, and the sizes of the block in it.
 
     Attributes:
-        choice_by_slot: whether the slot tells which of the other ports stands in for the one with the fewest µops.
+        port_choice: which port stands in for the one with the fewest µops, as a number of `PORT_CHOICES`.
         by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
         interleaved: by port, 1 more than its place in the list of pairs of alike ports of two schedulers (`Sides`), 0
@@ -136,7 +136,7 @@ class Core(NamedTuple):
     taken_branches: int = 0
     dispatch_delay: int = 0
     counter_gap: int = 0
-    choice_by_slot: int = 0
+    port_choice: int = 0
     issue_ports: int = 0
     group_boundary: int = 0
     source: int = 0
@@ -614,6 +614,7 @@ _STRUCTS = (
 )
 _ENUMS = (
     ("", SOURCES),
+    ("", PORT_CHOICES),
     ("", (*REASONS, "reasons")),
     ("KIND_", KINDS),
     ("PART_", COMPONENTS),

@@ -10,6 +10,7 @@ from typing import Literal
 from kernmodel.incore.dependences.data_flow import DataFlowFigures
 from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.incore.engine.layout import FetchUnit
+from kernmodel.incore.tables.core_parameters import PORT_CHOICES
 from kernmodel.value_types import NamedTuple, dataclass
 
 Memory = Literal["moving", "different", "stack", "none"]
@@ -278,7 +279,7 @@ class PipelineCore:
         dispatch_delay: cycles from issue to the first possible dispatch.
         delivery: of µops to the renamer; memory: loads and stores.
         counter_gap: difference of two ports' counters from which on the renamer takes no second choice;
-            choice_by_slot: whether the slot tells which port that is.
+            port_choice: which port that is, one of `PORT_CHOICES`.
         alternating: port sets whose µops alternate between the ports instead.
         unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
             entries that they must be among.
@@ -303,7 +304,7 @@ class PipelineCore:
     delivery: Delivery
     memory: MemoryPipes
     counter_gap: int = 0
-    choice_by_slot: bool = False
+    port_choice: str = PORT_CHOICES[0]
     alternating: tuple[tuple[str, ...], ...] = ()
     unlaminated_slots: int = ANY_NUMBER
     unlaminated_first: int = ANY_NUMBER

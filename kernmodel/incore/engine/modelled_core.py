@@ -33,6 +33,7 @@ from kernmodel.incore.engine.model import (
 )
 from kernmodel.incore.tables.core_parameters import (
     DELIVERED,
+    PORT_CHOICES,
     ForwardingParameters,
     FrontEndParameters,
     InterleavingParameters,
@@ -249,6 +250,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
     own = {
         "issue_ports": int(switches.issue_ports and pipeline.gives_ports),
         "alternating": _padded(groups),
+        "port_choice": PORT_CHOICES.index(pipeline.port_choice),
         "retire_width": pipeline.retire_width if switches.retirement else _AMPLE,
         "scheduler": _AMPLE if ample else pipeline.scheduler,
         "load_scheduler": 0 if ample else pipeline.load_scheduler,

@@ -4,7 +4,8 @@ Every cycle, in this order: finished µops retire in order; ready ones dispatch,
 issues queue entries and gives their µops ports; the fetch refills the queue. The renamer knows how many µops of each
 port have issued and not dispatched before the cycle before this one. µops in its first and third slot go to the port
 with the fewest, those in the others to the one with the second fewest unless that has far more; ties go to the higher
-port (uiCA, ICS 2022, section 4.2.2, and its program); with `Core.choice_by_slot` the slot tells which other port it is.
+port (uiCA, ICS 2022, section 4.2.2, and its program); with `by slot` of `PORT_CHOICES` the slot tells which port it is,
+with `by rank` how many µops with the same ports stand before it in its cycle, and one cycle older counts are known.
 Where schedulers belong to ports (`Core.by_port`), a slot is dispatched if all its µops find entries, and µops of queued
 ports wait for theirs in order, behind it. The run ends when the state of the pipeline is one that was there before.
 """
@@ -38,7 +39,7 @@ from kernmodel.incore.engine.layout import (
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
 from kernmodel.incore.engine.queues import assigned
 from kernmodel.incore.engine.sides import Sides
-from kernmodel.incore.tables.core_parameters import QUEUES
+from kernmodel.incore.tables.core_parameters import PORT_CHOICES, QUEUES
 
 _HISTORY = 16
 _LOW = 0xFFFFFFFF
@@ -130,6 +131,7 @@ class Pipeline:
         self.waits = program.waits
         self.schedule = program.schedule
         self.source = SOURCES[self.core.source]
+        self.port_choice = PORT_CHOICES[self.core.port_choice]
         self.users: list[list[tuple[int, int, int]]] = [[] for _ in range(self.core.microops)]
         for u in range(self.core.microops):
             for microop, passes, cycles, _ in self._waits_of(u):
@@ -161,8 +163,10 @@ class Pipeline:
         self.oldest_unit, self.oldest_until = 0, self.units[0].entries if self.units else 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
+        self.before = list(self.counters)
         self.started = list(self.counters)
         self.given: dict[int, int] = {}
+        self.alike: dict[int, int] = {}
         ports = [port for port in range(PORTS) if self.by_port and self.core.together >> port & 1]
         self.assigned_schedulers = [self.core.scheduler_of[port] for port in ports][:QUEUES]
         self.queue_of = {scheduler: number for number, scheduler in enumerate(self.assigned_schedulers)}
@@ -238,6 +242,7 @@ class Pipeline:
             self.registers_taken -= self.registers_coming[self.now % RELEASES]
             self.registers_coming[self.now % RELEASES] = 0
         self.given.clear()
+        self.alike.clear()
         if self.queue_of:
             self.entries_seen = [own + more for own, more in zip(self.entries_seen, self.moved.popleft(), strict=True)]
             self.moved.append([0] * len(self.queue_of))
@@ -261,6 +266,7 @@ class Pipeline:
         """What the renamer knows of the µops that wait for each port: those that started in the cycle before still
         count, where all ports share a scheduler."""
         still = [0] * len(self.ports) if self.core.by_port else self.started
+        self.before = self.starting
         self.starting = [own + more for own, more in zip(self.counters, still, strict=True)]
         self.started = [0] * len(self.ports)
 
@@ -566,8 +572,10 @@ class Pipeline:
             skipped = self.turn[group]
             self.turn[group] = (skipped + 1) % len(choices)
             return choices[-1 - skipped]
-        if self.core.choice_by_slot:
+        if self.port_choice == "by slot":
             return self._choose_by_slot(choices[::-1], slot)
+        if self.port_choice == "by rank":
+            return self._choose_by_rank(ports, choices, slot)
         best, *others = sorted(choices, key=lambda port: self.starting[port])
         if not others or slot % 2 == 0 or self.starting[others[0]] - self.starting[best] >= self.core.counter_gap:
             return best
@@ -584,6 +592,17 @@ class Pipeline:
         if len(others) == 1:
             return others[0] if slot % 2 else least
         return {1: others[-1], 2: others[0]}.get(slot % 4, least)
+
+    def _choose_by_rank(self, ports: int, choices: Sequence[int], slot: int) -> int:
+        """Of the ports that are not far behind the one with the fewest µops, by their counts a cycle ago, the one whose
+        rank is the number of µops with the same ports so far in this cycle: the second at least in the fourth slot, the
+        first in the fifth."""
+        alike = self.alike.get(ports, 0)
+        self.alike[ports] = alike + 1
+        ranked = sorted(choices, key=lambda port: self.before[port])
+        near = [port for port in ranked if self.before[port] - self.before[ranked[0]] < self.core.counter_gap]
+        rank = 0 if slot == 4 else max(alike, 1) if slot == 3 else alike
+        return near[rank % len(near)]
 
     # ---- schedulers that belong to ports ----
 
@@ -1229,6 +1248,7 @@ class Pipeline:
             max(self.alone_free - self.now * TICKS, 0),
             tuple(self.counters),
             () if core.by_port or not core.issue_ports else tuple(self.started),
+            tuple(self.starting) if self.port_choice == "by rank" else (),
             tuple(map(self._left, self.data_free)),
             tuple(map(self._left, self.back)),
             tuple(max(own - self.now, -1) for own in self.brings),

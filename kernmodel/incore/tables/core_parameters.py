@@ -192,6 +192,12 @@ class Figure(NamedTuple):
     kind: Any
 
 
+PORT_CHOICES = ("second fewest", "by slot", "by rank")
+"""Which port a µop gets at issue in place of the one with the fewest µops. `second fewest`: in every second slot of a
+cycle the one with the second fewest; `by slot`: the highest of the other ports in the second slot, the lowest in the
+third, of two ports the other one in every second slot; `by rank`: the second one of a cycle with the same ports the one
+with the second fewest, and so on, over again behind the last one, by what was known in the cycle before; in the fourth
+slot the first one already gets the second, in the fifth any one the first."""
 _FLAG = Flag()
 _WIDTH = Integer(1, 64)
 _ENTRIES = Integer(2, 10_000)
@@ -442,9 +448,7 @@ class PipelineParameters(NamedTuple):
     Attributes:
         delivery, memory: the front end cycle by cycle, and the ports of loads and stores.
         counter_gap: difference of the counters of two ports from which on there is no second choice.
-        choice_by_slot: the second choice is told by the slot: the highest of the other ports in the second one, the
-            lowest in the third, of two ports the other one in every second slot; else it is the port with the second
-            fewest µops in every second slot.
+        port_choice: which port a µop gets in place of the one with the fewest µops: one of `PORT_CHOICES`.
         alternating: groups of ports that equal µops take in turn.
         synchronise_ports: of the µop that brings rsp up to date.
         unlaminated_slots: unlaminated queue entries that issue in one cycle; unlaminated_first: so far up in the group.
@@ -463,7 +467,7 @@ class PipelineParameters(NamedTuple):
     synchronise_ports: Annotated[tuple[str, ...], Figure("stack synchronisation ports", Ports())]
     unlaminated_slots: Annotated[int | None, Figure("unlaminated µops per issue group", _WIDTH)] = None
     unlaminated_first: Annotated[int | None, Figure("unlaminated µops among the first of a group", _WIDTH)] = None
-    choice_by_slot: Annotated[bool, Figure("second port choice by slot", _FLAG)] = False
+    port_choice: Annotated[str, Figure("port choice", Choice(PORT_CHOICES))] = PORT_CHOICES[0]
     load_scheduler: Annotated[int, Figure("load scheduler entries", _ENTRIES)] = 0
     store_scheduler: Annotated[int, Figure("store scheduler entries", _ENTRIES)] = 0
 

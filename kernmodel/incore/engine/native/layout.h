@@ -12,6 +12,7 @@ enum { COMPUTED = 1, LOADED = 2 };
 enum { LOAD = 1, STORE = 2 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
+enum { SECOND_FEWEST, BY_SLOT, BY_RANK };
 enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REGISTERS, LOADS_APART, GROUPS_APART, OPERATIONS_APART, REASONS };
 enum { KIND_NONE, KIND_UOP_CACHE, KIND_OP_CACHE };
 enum { PART_PREDECODE, PART_DECODE, PART_DSB, PART_LSD, PART_ISSUE, PART_PORTS, PART_DIVIDER, PART_PRECEDENCE, PART_PIPELINE };
@@ -21,7 +22,7 @@ typedef struct {
     int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width,
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
-        choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
+        port_choice, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
         interleaved[20], pair_gap, turn_gap, most_by_slot, heavy_side, mode_delay, choice_delay, left_delay,
         queue_passage, together, beside, narrow, operations_together, seen_after, load_ports[4], most_loads[4],
         addressing, queued, queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20],

@@ -32,7 +32,7 @@ static const int64_t never = INT64_MAX;
 typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `kind`: a number of its port set, if its ports are given behind the queue; `counted`:
+   alternates, -1 if not; `kind`: a number of its port set, if its ports are given behind the queue or by rank; `counted`:
    all bits if its entry counts where ports are assigned together; `wanted`: the queues that it may be assigned to together with others;
    `choice`: how it gets its port, `at_issue`: the same if it does so at issue; `delay`: cycles from its issue until it may
    start; `slow`, `more`: passes in which its data path is kept one cycle longer, and one more for loads; `varies`: whether that, or
@@ -157,8 +157,9 @@ typedef struct {
     Assignment known[KNOWN]; /* queues that were assigned, by what they depend on */
     Ahead *ahead; /* by slot of the block */
     int32_t *assigned, next_assigned, fitting; /* queues of the cycle's µops; slots that fit into it, any number without queues */
-    int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle */
-    int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
+    int32_t kinds, *taken; /* by kind of µop, the ports given in this cycle; by rank, how many */
+    int32_t by_rank;
+    int32_t counters[PORTS], starting[PORTS], started[PORTS], before[PORTS], turn[GROUPS]; /* `before`: `starting` of the cycle before, where ports are chosen by rank */
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS], pipe_free[PORTS]; /* `pipe_free`: for loads */
     Waiting waits_there;
@@ -795,6 +796,24 @@ static int32_t choose_by_slot(const Sim *s, const Op *m, int32_t slot)
     return slot % 4 == 1 ? 31 - __builtin_clz(others) : slot % 4 == 2 ? __builtin_ctz(others) : least;
 }
 
+/* The same where the number of µops with the same ports so far in this cycle tells the rank of the port among those that are
+   not far behind the first one, by their counts a cycle ago: the second at least in the fourth slot, the first in the fifth. */
+static int32_t choose_by_rank(Sim *s, const Op *m, int32_t slot)
+{
+    int32_t keys[PORTS], count = 0, near = 1; /* µops and port in one number, in ascending order */
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest), key = s->before[port] * RANKS + RANKS - 1 - port;
+        int32_t k = count++;
+        for (; k && keys[k - 1] > key; k--)
+            keys[k] = keys[k - 1];
+        keys[k] = key;
+    }
+    while (near < count && keys[near] / RANKS - keys[0] / RANKS < s->core->counter_gap)
+        near++;
+    const int32_t alike = s->taken[m->kind]++, rank = slot == 4 ? 0 : slot == 3 && !alike ? 1 : alike;
+    return RANKS - 1 - keys[rank % near] % RANKS;
+}
+
 /* The renamer's choice: the port with the fewest µops, or the one with the second fewest; ties go to the higher one. */
 static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
 {
@@ -802,8 +821,10 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
         return port_in_turn(s, m->group);
     if (!(m->ports & (m->ports - 1)))
         return __builtin_ctz((unsigned)m->ports);
-    if (s->core->choice_by_slot)
+    if (s->core->port_choice == BY_SLOT)
         return choose_by_slot(s, m, slot);
+    if (s->by_rank)
+        return choose_by_rank(s, m, slot);
     int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
     for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest), key = s->starting[port] * RANKS + RANKS - 1 - port;
@@ -1782,6 +1803,8 @@ static int32_t scalars(const Sim *s, int64_t *out)
     for (int32_t port = 0; port < PORTS; port++) {
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
+        if (s->by_rank)
+            out[n++] = s->starting[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]) << 8 | left(s, s->pipe_free[port]);
         bringing |= (uint64_t)(s->brings[port] >= s->now) << (2 * port + (s->brings[port] > s->now));
     }
@@ -1945,7 +1968,7 @@ static void list_turns(Sim *s)
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
 static int32_t kind_of(Sim *s, const Op *ops, int32_t number, int32_t ports)
 {
-    if (!(ports & s->core->queued))
+    if (!s->by_rank && !(ports & s->core->queued))
         return 0;
     for (int32_t u = 0; u < number; u++)
         if (ops[u].ports == ports)
@@ -2292,6 +2315,10 @@ static void count_users(Sim *s)
    ports share a scheduler. */
 INLINE void count_waiting(Sim *s, const int by_port)
 {
+    if (!by_port && s->by_rank) {
+        memcpy(s->before, s->starting, sizeof s->before);
+        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
+    }
     for (int32_t port = 0; port < PORTS; port++) {
         s->starting[port] = s->counters[port] + (by_port ? 0 : s->started[port]);
         if (!by_port)
@@ -2455,6 +2482,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     s.schedule = program->schedule;
     s.decoding = program->core->source == DECODERS;
     s.by_port = program->core->by_port && program->core->issue_ports;
+    s.by_rank = s.core->port_choice == BY_RANK && s.core->issue_ports && !s.by_port;
     s.phases = 1;
     s.fitting = INT32_MAX;
     s.arena = arena;
