@@ -353,6 +353,7 @@ def test_rows_that_begin_in_turn_within_a_step_begin_at_the_first(start: str, fi
             "double t[2][2] = {{b[i], 1}, {2, 3}}; a[i] = t[1][0];",
             "double t[2][2]; t[0][0] = b[i]; t[0][1] = 1; t[1][0] = 2; t[1][1] = 3; a[i] = t[1][0];",
         ),
+        ("double t[] = {b[i], 2}; a[i] = t[1];", "double t[2]; t[0] = b[i]; t[1] = 2; a[i] = t[1];"),
         ("double t[3] = {b[i]}; a[i] = t[2];", "double t[3]; t[0] = b[i]; t[1] = 0; t[2] = 0; a[i] = t[2];"),
         ("Vec v = {b[i], 1, 2}; a[i] = v.x + v.z;", "Vec v; v.x = b[i]; v.y = 1; v.z = 2; a[i] = v.x + v.z;"),
         ("Vec v = {.z = b[i]}; a[i] = v.x + v.z;", "Vec v; v.x = 0; v.y = 0; v.z = b[i]; a[i] = v.x + v.z;"),

@@ -343,6 +343,9 @@ def amount(node: Node, name: str, scope: Scope) -> Formula | None:
     sign, value = found
     if value is None:
         return constant(sign)
+    used = {part.name for part in walk(value) if isinstance(part, c_ast.ID)}
+    if name in used or used & scope.moving:
+        return None  # by what itself changes
     try:
         moved = scope.integer(value)
     except KernmodelError:

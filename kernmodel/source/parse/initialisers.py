@@ -66,6 +66,8 @@ class _Spreading:
         if isinstance(value, c_ast.CompoundLiteral):
             kind, value = value.type, value.init
         is_list = isinstance(value, c_ast.InitList)
+        if is_list and isinstance(kind, c_ast.ArrayDecl) and kind.dim is None:
+            kind.dim = c_ast.Constant("int", str(len(value.exprs or ())), kind.coord)
         if kind is None or not (is_list or (isinstance(value, _PLACES) and is_structure(self._types.resolved(kind)))):
             return [item]
         try:
