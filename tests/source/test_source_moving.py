@@ -226,6 +226,7 @@ def test_the_length_is_a_size_where_a_pointer_has_moved_since() -> None:
 
 REFUSED = {
     "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k += i; }": "the variable k",
+    "int k = 0, i = 0; while (i < n) { x[k] = 1; k += i; i++; }": "the variable k",
     "int k = 0; for (int j = 0; j < m; ++j) for (int i = 0; i < j; ++i) { x[k] = 1; k++; }": "the variable k",
     "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k = k * 2; }": "the variable k",
     "int k = 0; for (int i = 0; i < n; ++i) { if (x[i] > 0) k = i; x[k] = 1; }": "the variable k",

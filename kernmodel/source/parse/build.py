@@ -21,6 +21,7 @@ from kernmodel.source.parse.inductions import (
     advancing,
     at_entry,
     at_start,
+    counters,
     inductions,
     with_unit_steps,
     wrap_around,
@@ -137,7 +138,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     """
     scope, chain, statement = Scope.of(program, function), found.levels, found.levels[0].statement
     refuse_jumps(found, scope)
-    scope.moving = advancing(found)
+    scope.moving, scope.counters = advancing(found), counters(found)
     before = _read_until(found, scope)
     scope.fixed |= _fixed_steps(found, scope)
     moving = inductions(found, scope)

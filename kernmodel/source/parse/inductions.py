@@ -45,9 +45,13 @@ def advancing(found: Chain) -> frozenset[str]:
     """The names of variables that some statement of a chain adds to, or one beside it in its loops."""
     parts = [statement for part in found.levels for statement in (*part.before, *part.after)]
     parts += [statement for beside in _all_beside(found) for statement in (*beside.before, *beside.after)]
-    counters = {name for level in found.levels for name in _counters(level.statement)}
     written = (found for part in parts for found in written_names(part))
-    return frozenset(name for name, node in written if is_advance(node, name)) - counters
+    return frozenset(name for name, node in written if is_advance(node, name)) - counters(found)
+
+
+def counters(found: Chain) -> frozenset[str]:
+    """The variables of the loops of a chain, and of those beside it in its loops."""
+    return frozenset(name for level in found.levels for name in _counters(level.statement))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +348,7 @@ def amount(node: Node, name: str, scope: Scope) -> Formula | None:
     if value is None:
         return constant(sign)
     used = {part.name for part in walk(value) if isinstance(part, c_ast.ID)}
-    if name in used or used & scope.moving:
+    if name in used or used & (scope.moving | scope.counters):
         return None  # by what itself changes
     try:
         moved = scope.integer(value)

@@ -109,6 +109,7 @@ class Scope:
         given: integer parameters for which the calls in the file give a number, with that number.
         views: by name, the pointers that point into other arrays, or move.
         moving: the names of variables that advance with a loop, whose values are not those they are set to.
+        counters: the variables of the loops of the nest, which may have had a value before.
         in_turn: the loops whose first iterations alternate within one step, with where that is written.
         rows: by variable, the loops over rows of compressed storage, whose bounds are read from memory.
         asked: integers whose values come from memory or calls before the nest: sizes to be given, with their places.
@@ -131,6 +132,7 @@ class Scope:
         self.decided = False
         self.views: dict[str, View] = {}
         self.moving: frozenset[str] = frozenset()
+        self.counters: frozenset[str] = frozenset()
         self.in_turn: dict[str, Location] = {}
         self.asked: dict[str, Location] = {}
         self.rows: dict[str, Node] = {}
