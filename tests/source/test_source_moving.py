@@ -295,6 +295,7 @@ def test_steps_may_be_constants_of_the_function_that_a_loop_calls() -> None:
         "int len = 1; for (int i = 0; i < n; i++) { for (int k = 0; k < len; k++) a[k] += b[k]; len += len; }",
         "int s = 0, t = 1; for (int i = 0; i < n; i++) { for (int k = 0; k < s; k++) a[k] += b[k]; s += t; t++; }",
         "int s = 0, t = 1; for (int i = 0; i < n; i++) { a[s] += b[i]; s += t; t++; }",
+        "int k = 0; for (int i = 0; i < n; i++) { for (int l = 0; l < k; l++) a[l] = 1; k += 2; if (k == n) k -= n; }",
         "int s = 0; for (int i = 0; i < n; i++) { for (int k = s; k < n; k++) { a[k] += b[k]; s++; } }",
     ],
 )

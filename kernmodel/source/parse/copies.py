@@ -69,10 +69,7 @@ def copies_as_loops(functions: Sequence[Node], globals_: Sequence[Node], preproc
     """Write the calls in all functions of a program as loops."""
     for function in functions:
         if any(map(_is_call, walk(function.body))):
-            types = Types.of(preprocessed)
-            for node in globals_:
-                types.take(node)
-            _Copies(Rewriter(types, globals_, function)).function(function)
+            _Copies(Rewriter(Types.of(preprocessed, globals_), globals_, function)).function(function)
 
 
 def is_copying(name: str) -> bool:

@@ -11,16 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.preprocess import Preprocessed
 from kernmodel.source.parse.structures import MOST_PARTS, Types, UnknownLayoutError, is_structure
 from kernmodel.source.parse.tree import LOOPS, Node, walk
 
 
-def spread_initialisers(functions: Sequence[Node], globals_: Sequence[Node], preprocessed: Preprocessed) -> None:
+def spread_initialisers(functions: Sequence[Node], types: Types) -> None:
     """Rewrite the initialisers and copies in the loops of all functions; the trees are changed."""
-    types = Types.of(preprocessed)
-    for node in globals_:
-        types.take(node)
     for function in functions:
         _Spreading(function, types).blocks(function)
 

@@ -109,10 +109,13 @@ class Types:
         self._used: dict[int, set[tuple[int, ElementType]]] = {}
 
     @staticmethod
-    def of(preprocessed: Preprocessed) -> Types:
-        """Those of a program of which no declaration is known yet."""
+    def of(preprocessed: Preprocessed, globals_: Sequence[Node]) -> Types:
+        """Those that a program declares at file scope."""
         packed = bool(_PACK.search(preprocessed.text))
-        return Types(preprocessed.values, preprocessed.attributes, packed=packed)
+        types = Types(preprocessed.values, preprocessed.attributes, packed=packed)
+        for node in globals_:
+            types.take(node)
+        return types
 
     def use(self, structure: Node, offset: int, kind: Node) -> None:
         """Note that a member at this place of an array of structures is used, or several that are copied together."""
@@ -217,7 +220,7 @@ class Types:
             return element.size_bytes, min(part_of(element).size_bytes, _LARGEST_ALIGNMENT)
         if not is_structure(node) or not node.decls:
             raise UnknownLayoutError
-        end, alignment = 0, max(1, *self._asked(node), 1)
+        end, alignment = 0, max([1, *self._asked(node)])
         for offset, part in self.places(node):
             size, own = self._layout(part)
             end, alignment = max(end, offset + size), max(alignment, own)
@@ -664,14 +667,12 @@ def rewrite_members(globals_: Sequence[Node], functions: Sequence[Node], types: 
     Args:
         globals_: declarations at file scope.
         functions: with a body; they are changed.
-        types: that know of no declaration yet.
+        types: of the declarations at file scope.
     """
     if not any(is_structure(part) or _is_sizeof(part) for node in (*globals_, *functions) for part in walk(node)):
         return tuple(globals_)
     declared: dict[str, Node] = {}
     rewriters = []
-    for node in globals_:
-        types.take(node)
     for function in functions:
         rewriters.append(Rewriter(types, globals_, function))
         rewriters[-1].look(function)

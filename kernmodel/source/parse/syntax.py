@@ -150,9 +150,11 @@ def parse_program(
     retype(nodes, preprocessed.attributes.below(1 if bare else 0))
     functions = tuple(node for node in nodes if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in nodes if not isinstance(node, c_ast.FuncDef))
+    types = Types.of(preprocessed, others)
+    spread_initialisers(functions, types)
     _rewrite_functions(functions, others, source, stated)
     if not bare:
-        others = rewrite_members(others, functions, Types.of(preprocessed))
+        others = rewrite_members(others, functions, types)
     program = Program(others, functions, bare, preprocessed, stated, tuple(unread), functions)
     return program if headers else _own(program, wanted)
 
@@ -197,7 +199,6 @@ def _rewrite_functions(functions: Sequence[Node], others: Sequence[Node], source
     """Write loops and accesses of functions in the few forms that the rest reads; the trees are changed."""
     preprocessed, trips = source.preprocessed, dict(stated.trip_counts)
     _refuse_other_lines(functions, stated, source.line_of, preprocessed.file)
-    spread_initialisers(functions, others, preprocessed)
     rewrite_library_calls(functions, asserts=preprocessed.asserts)
     type_void_parameters(functions)
     copies_as_loops(functions, others, preprocessed)

@@ -140,11 +140,13 @@ def _reset(item: Node, stepped: str | None, by: Node | None = None) -> _Wrap | N
     """`if (++k == n) k = 0;`, or after a step `if (k == n) k = 0;`; `k -= n` in place of `k = 0` also after steps by
     more than one."""
     test = item.cond if isinstance(item, c_ast.If) and item.iffalse is None else None
-    if not isinstance(test, c_ast.BinaryOp) or test.op not in ("==", ">="):
+    if not isinstance(test, c_ast.BinaryOp) or test.op not in (("==", ">=") if by is None else (">=",)):
         return None
     items = (item.iftrue.block_items or []) if isinstance(item.iftrue, c_ast.Compound) else [item.iftrue]
-    name = getattr(getattr(items[0], "lvalue", None), "name", None) if len(items) == 1 else None
-    if name is None or not (_less(items[0], name, test.right) or (by is None and _number(items[0].rvalue, "0"))):
+    name, value = _assigned(items[0]) if len(items) == 1 else (None, None)
+    if not (by is None and name is not None and _number(value, "0")):
+        name = _lessened(items[0], test.right) if len(items) == 1 else None
+    if name is None:
         return None
     moves = isinstance(test.left, c_ast.UnaryOp) and test.left.op == "++" and _is(test.left.expr, name)
     if not (moves if stepped is None else stepped == name and _is(test.left, name)):
@@ -152,12 +154,14 @@ def _reset(item: Node, stepped: str | None, by: Node | None = None) -> _Wrap | N
     return _Wrap(name, by or c_ast.Constant("int", "1", item.coord), test.right)
 
 
-def _less(item: Node, name: str, modulus: Node) -> bool:
-    """`k -= n`, `k = k - n`."""
+def _lessened(item: Node, modulus: Node) -> str | None:
+    """The variable of `k -= n` and `k = k - n`."""
+    if not isinstance(item, c_ast.Assignment) or not isinstance(item.lvalue, c_ast.ID):
+        return None
     amount = item.rvalue if item.op == "-=" else None
     if item.op == "=" and isinstance(item.rvalue, c_ast.BinaryOp) and item.rvalue.op == "-":
-        amount = item.rvalue.right if _is(item.rvalue.left, name) else None
-    return amount is not None and written(amount) == written(modulus)
+        amount = item.rvalue.right if _is(item.rvalue.left, item.lvalue.name) else None
+    return None if amount is None or written(amount) != written(modulus) else str(item.lvalue.name)
 
 
 def _stepped(item: Node, following: Node | None) -> _Wrap | None:
